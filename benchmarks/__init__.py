@@ -1,0 +1,1 @@
+"""Measurements that back the claims of the documentation."""
