@@ -1,0 +1,88 @@
+"""Prompts with an identity that survives shuffling, generation and restarts."""
+
+import hashlib
+import json
+from collections import Counter
+
+import coba_openrlhf.device.ready  # noqa: F401  isort: skip
+from openrlhf.datasets import PromptDataset
+from openrlhf.datasets.utils import blending_datasets
+
+
+class IdentifiedPromptDataset(PromptDataset):
+    """OpenRLHF's prompt data set, plus ``prompt_ids``.
+
+    An id is a hash of the row's content (source, prompt, label) and of how many equal rows came before it, so
+    that it is the same in every run, and two equal rows are still two prompts.
+
+    Args:
+        dataset: Rows as loaded by OpenRLHF's ``blending_datasets``.
+        tokenizer: Tokenizer of the policy.
+        strategy: OpenRLHF strategy (carries the options).
+        input_template: ``data.input_template``.
+        max_prompt_tokens: Longer prompts are left out and counted in ``num_overlong``.
+
+    Raises:
+        ValueError: No prompt is left.
+    """
+
+    def __init__(self, dataset, tokenizer, strategy, input_template=None, *, max_prompt_tokens: int) -> None:
+        super().__init__(dataset, tokenizer, strategy, input_template=input_template)
+        num_rows = len(self.prompts)
+        lengths = [len(ids) for ids in tokenizer(self.prompts, add_special_tokens=False)["input_ids"]]
+        kept = [i for i, length in enumerate(lengths) if length <= max_prompt_tokens]
+        self.num_overlong = num_rows - len(kept)
+        if not kept:
+            raise ValueError(
+                f"all {num_rows} prompts are longer than data.max_len - rollout.max_new_tokens = {max_prompt_tokens} "
+                f"tokens (shortest: {min(lengths, default=0)})"
+            )
+        for column in ("prompts", "labels", "images", "datasources"):
+            values = getattr(self, column)
+            setattr(self, column, [values[i] for i in kept])
+        self.prompt_ids = content_ids(self.datasources, self.prompts, self.labels)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash over all ids in order: equal exactly for the same prompts in the same order."""
+        return hashlib.sha256("".join(self.prompt_ids).encode()).hexdigest()[:16]
+
+
+def content_ids(datasources: list[str], prompts: list[str], labels: list[object]) -> list[str]:
+    """16 hexadecimal digits per row; see ``IdentifiedPromptDataset``."""
+    ids = []
+    seen: Counter[str] = Counter()
+    for row in zip(datasources, prompts, labels, strict=True):
+        content = json.dumps([str(cell) for cell in row], ensure_ascii=False)
+        seen[content] += 1
+        ids.append(hashlib.sha256(f"{seen[content]}\n{content}".encode()).hexdigest()[:16])
+    return ids
+
+
+def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> IdentifiedPromptDataset:
+    """Load ``data.prompt_dataset``, or ``eval.dataset`` for evaluation.
+
+    Returns:
+        The data set without overlong prompts.
+
+    Raises:
+        ValueError: No usable prompt.
+    """
+    args = strategy.args
+    rows = blending_datasets(
+        args.eval.dataset if evaluation else args.data.prompt_dataset,
+        None if evaluation else args.data.prompt_probs,
+        strategy,
+        args.train.seed,
+        max_count=args.data.max_samples,
+        dataset_split=args.eval.split if evaluation else args.data.prompt_split,
+    )
+    rows = rows.select(range(min(args.data.max_samples, len(rows))))
+    room_for_response = args.rollout.max_new_tokens or 1
+    return IdentifiedPromptDataset(
+        rows,
+        tokenizer,
+        strategy,
+        input_template=args.data.input_template,
+        max_prompt_tokens=args.data.max_len - room_for_response,
+    )

@@ -1,0 +1,95 @@
+"""Batches of prompts in an order that can be stopped and continued anywhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .prompt_dataset import IdentifiedPromptDataset
+
+
+@dataclass(frozen=True)
+class PromptBatch:
+    """The prompts of one step; all lists have one entry per prompt (``P``)."""
+
+    episode: int
+    prompt_ids: list[str]
+    prompts: list[str]
+    labels: list[object]
+    images: list[object]
+    datasources: list[str]
+
+    def __len__(self) -> int:
+        return len(self.prompt_ids)
+
+
+class PromptStream:
+    """Yields every prompt once per episode, shuffled by seed and episode; the last batch may be short.
+
+    The position is two integers, so that a checkpoint taken while the controller has already looked one batch
+    ahead names exactly the batch to continue with.
+
+    Args:
+        dataset: Prompts.
+        batch_size: Prompts per batch.
+        num_episodes: Passes over the data set.
+        seed: Seed of the order.
+    """
+
+    def __init__(self, dataset: IdentifiedPromptDataset, batch_size: int, num_episodes: int, seed: int) -> None:
+        self._dataset = dataset
+        self._batch_size = batch_size
+        self._num_episodes = num_episodes
+        self._seed = seed
+        self._episode = 0
+        self._position = 0
+
+    @property
+    def batches_per_episode(self) -> int:
+        """Steps per pass, the short last one included."""
+        return -(-len(self._dataset) // self._batch_size)
+
+    def __iter__(self) -> Iterator[PromptBatch]:
+        return self
+
+    def __next__(self) -> PromptBatch:
+        if self._episode >= self._num_episodes:
+            raise StopIteration
+        order = np.random.default_rng([self._seed, self._episode]).permutation(len(self._dataset))
+        rows = order[self._position : self._position + self._batch_size].tolist()
+        batch = batch_of(self._dataset, rows, self._episode)
+        self._position += len(rows)
+        if self._position >= len(self._dataset):
+            self._episode, self._position = self._episode + 1, 0
+        return batch
+
+    def state_dict(self) -> dict[str, object]:
+        """Where the next batch starts, and in which data set."""
+        return {"episode": self._episode, "position": self._position, "fingerprint": self._dataset.fingerprint}
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            ValueError: The state belongs to another data set.
+        """
+        if state["fingerprint"] != self._dataset.fingerprint:
+            raise ValueError(
+                f"the checkpoint was made with another data set (fingerprint {state['fingerprint']}, now "
+                f"{self._dataset.fingerprint}): data.prompt_dataset, its columns, the template or the length limits "
+                "changed; resume with the same data or start a new run"
+            )
+        self._episode = int(state["episode"])  # type: ignore[call-overload]
+        self._position = int(state["position"])  # type: ignore[call-overload]
+
+
+def batch_of(dataset: IdentifiedPromptDataset, rows: list[int], episode: int = 0) -> PromptBatch:
+    """The prompts at ``rows``."""
+    return PromptBatch(
+        episode=episode,
+        prompt_ids=[dataset.prompt_ids[i] for i in rows],
+        prompts=[dataset.prompts[i] for i in rows],
+        labels=[dataset.labels[i] for i in rows],
+        images=[dataset.images[i] for i in rows],
+        datasources=[dataset.datasources[i] for i in rows],
+    )

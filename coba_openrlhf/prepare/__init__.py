@@ -1,0 +1,1 @@
+"""Command-line tools that write small models and data sets to disk."""

@@ -1,0 +1,240 @@
+"""The controller: one step after the other, with the next step's budgets solved on the side.
+
+step t    generate ── score ──┬── observe(t), allocate(t + 1)          CapabilityAllocator
+                              └── experience, optimise(t), sync        PolicyActors (+ ReferenceActors)
+step t+1  generate with the budgets that are there already
+
+fit ─ _run_step ─┬─ BudgetedSamplesGenerator.generate     RolloutEngines generate and score
+                 ├─ _look_ahead                           object refs: observe(t), allocate(t + 1)
+                 ├─ BasePPOTrainer.train_step             RaggedExperienceMaker, ppo_train, broadcast
+                 └─ _log_step                             metrics.jsonl, allocations.parquet, TensorBoard
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import ray
+
+import coba_openrlhf.device.ready  # noqa: F401  isort: skip
+from openrlhf.trainer.ppo_trainer import BasePPOTrainer
+from openrlhf.utils.utils import get_tokenizer
+
+from coba_openrlhf.allocation import Allocation
+from coba_openrlhf.data.prompt_dataset import load_prompts
+from coba_openrlhf.data.prompt_stream import PromptBatch, PromptStream
+from coba_openrlhf.evaluation.evaluator import Evaluator
+
+from .experience_maker import RaggedExperienceMaker
+from .ledger import Ledger
+from .padding import pad_rollouts, step_multiple
+from .report import Report
+from .rollout_batch import RolloutBatch
+from .run_log import RunLog
+from .samples_generator import BudgetedSamplesGenerator
+
+TIMED_PHASES = ("generation", "make_experience", "ppo_train", "broadcast")
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A batch and the reference of its budgets."""
+
+    batch: PromptBatch
+    allocation_ref: ray.ObjectRef
+
+
+class CobaTrainer(BasePPOTrainer):
+    """Trains with GRPO under per-prompt rollout budgets.
+
+    Args:
+        strategy: OpenRLHF strategy; carries the options.
+        actor_model_group: Policy ranks.
+        reference_model_group: Reference ranks, or None without KL.
+        vllm_engines: Rollout engines.
+        allocator: Handle of the ``CapabilityAllocator`` actor.
+        run_dir: Folder of the run.
+    """
+
+    def __init__(self, strategy, actor_model_group, reference_model_group, vllm_engines, allocator, run_dir) -> None:
+        args = strategy.args
+        tokenizer = get_tokenizer(
+            args.actor.model_name_or_path, None, "left", strategy, use_fast=not args.data.disable_fast_tokenizer
+        )
+        super().__init__(strategy, actor_model_group, None, None, reference_model_group, vllm_engines, tokenizer)
+        self.experience_maker = RaggedExperienceMaker(
+            actor_model_group, None, None, reference_model_group, self.kl_ctl, strategy, tokenizer
+        )
+        self._allocator = allocator
+        self._run_dir = run_dir
+        self._ledger = Ledger()
+        dataset = load_prompts(strategy, tokenizer)
+        self._num_prompts, self._num_overlong = len(dataset), dataset.num_overlong
+        self._stream = PromptStream(dataset, args.rollout.batch_size, args.train.num_episodes, args.train.seed)
+        self._generator = BudgetedSamplesGenerator(strategy, tokenizer, vllm_engines)
+        self._generate_kwargs = {
+            "temperature": args.rollout.temperature,
+            "top_p": args.rollout.top_p,
+            "max_len": args.data.max_len,
+            "max_new_tokens": args.rollout.max_new_tokens,
+        }
+        self._evaluator = None
+        if args.eval.dataset:
+            held_out = load_prompts(strategy, tokenizer, evaluation=True)
+            self._evaluator = Evaluator(held_out, self._generator, args.eval.n_samples_per_prompt)
+
+    @property
+    def _num_steps(self) -> int:
+        return self._stream.batches_per_episode * self.args.train.num_episodes
+
+    def num_optimizer_steps(self) -> int:
+        """Optimiser steps of the whole run, for the learning-rate schedule."""
+        args = self.args
+        full, rest = divmod(self._num_prompts, args.rollout.batch_size)
+        rollouts = [args.rollout.batch_size * args.rollout.n_samples_per_prompt] * full
+        rollouts += [rest * args.rollout.n_samples_per_prompt] if rest else []
+        multiple = step_multiple(args)
+        padded = sum(math.ceil(r / multiple) * multiple for r in rollouts)
+        return padded // args.train.batch_size * args.train.max_epochs * args.train.num_episodes
+
+    def fit(self) -> Iterator[Report]:
+        """Train to the end of the data, from the start or from the checkpoint that was loaded.
+
+        Yields:
+            A ``Report`` per evaluation and per step, as they happen.
+
+        Raises:
+            RuntimeError: The loss or the gradient is not finite.
+            ValueError: The checkpoint belongs to another data set or another allocator configuration.
+            ray.exceptions.RayError: An actor failed.
+        """
+        step = self._restore()
+        self._run_log = RunLog(self._run_dir, step)
+        yield self._note(step, f"{self._num_prompts} prompts; {self._num_overlong} overlong ones left out")
+        if step:
+            yield self._note(step, f"resumed after step {step} of {self._num_steps}")
+        elif self._evaluator and self.args.coba.eval.at_start:
+            yield self._evaluate(step)
+        planned = self._plan(next(self._stream, None))
+        while planned is not None:
+            step += 1
+            metrics, planned, client_states = self._run_step(step, planned)
+            yield Report("step", step, self._num_steps, _numbers(metrics))
+            self.save_logs_and_checkpoints(step, metrics, client_states)
+            if self._evaluates_at(step, is_last=planned is None):
+                report = self._evaluate(step)
+                yield report
+                self.save_best_checkpoint(report.metrics, step, client_states)
+        for tracker in (self.wandb_logger, self.tensorboard_logger):
+            if tracker:
+                tracker.close()
+
+    def _run_step(self, step: int, planned: _Planned) -> tuple[dict[str, object], _Planned | None, dict[str, object]]:
+        """One step: its metrics, the next batch with its budgets under way, and what a checkpoint needs."""
+        started = time.perf_counter()
+        allocation: Allocation = ray.get(planned.allocation_ref)
+        exposed_seconds = time.perf_counter() - started
+        generation_started = time.perf_counter()
+        rollouts = self._generator.generate(planned.batch, allocation.budget_P, **self._generate_kwargs)
+        generation_seconds = time.perf_counter() - generation_started
+        assert len(rollouts) == allocation.budget_P.sum(), "every budgeted rollout must come back"
+
+        # The place of the next batch, before the look-ahead draws it: a resumed run draws it again.
+        resume_point = self._stream.state_dict()
+        observed_ref, allocator_state_ref, next_planned = self._look_ahead(step, rollouts)
+        status, _ = self.train_step(pad_rollouts(rollouts, step_multiple(self.args)), step - 1)
+        _check_finite(status, step)
+        status["timing/generation"] = generation_seconds
+        status["timing/step_total"] = time.perf_counter() - started
+        # Upstream's means over samples count padding too; ``rollout/*`` has the real ones.
+        for name in ("reward", "response_length", "total_length", "truncated", "response_clip_ratio"):
+            status.pop(name, None)
+
+        self._ledger.add_step(rollouts, {n: status[f"timing/{n}"] for n in TIMED_PHASES})
+        metrics = {
+            **status,
+            **rollouts.metrics(),
+            **{f"coba/{name}": value for name, value in ray.get(observed_ref).items()},
+            "coba/exposed_seconds": exposed_seconds,
+            **self._ledger.metrics(),
+        }
+        self._run_log.write_metrics(step, _numbers(metrics))
+        self._run_log.write_allocations(step, rollouts, allocation.pass_rate_P, allocation.budget_P)
+        client_states = {
+            "episode": planned.batch.episode,
+            "global_step": step,
+            "data_loader_state_dict": resume_point,
+            "allocator": ray.get(allocator_state_ref) if allocator_state_ref else None,
+            "ledger": self._ledger.state_dict(),
+        }
+        return metrics, next_planned, client_states
+
+    def _plan(self, batch: PromptBatch | None) -> _Planned | None:
+        """Ask for the budgets of ``batch`` without waiting for them."""
+        if batch is None:
+            return None
+        total = len(batch) * self.args.rollout.n_samples_per_prompt
+        return _Planned(batch, self._allocator.allocate.remote(batch.prompt_ids, total))
+
+    def _look_ahead(
+        self, step: int, rollouts: RolloutBatch
+    ) -> tuple[ray.ObjectRef, ray.ObjectRef | None, _Planned | None]:
+        """Send observe(t), the state for a checkpoint if one is due, and allocate(t + 1), in this order."""
+        observed_ref = self._allocator.observe.remote(*rollouts.observations())
+        next_batch = next(self._stream, None)
+        state_ref = self._allocator.state_dict.remote() if self._saves_at(step, is_last=next_batch is None) else None
+        return observed_ref, state_ref, self._plan(next_batch)
+
+    def _evaluates_at(self, step: int, *, is_last: bool) -> bool:
+        due = step % self.args.eval.steps == 0 or (is_last and self.args.coba.eval.at_end)
+        return self._evaluator is not None and due
+
+    def _saves_at(self, step: int, *, is_last: bool) -> bool:
+        """Whether a regular or a best checkpoint may be written after this step."""
+        best = self._evaluates_at(step, is_last=is_last) and self.args.ckpt.best_metric_key != "none"
+        return step % self.args.ckpt.save_steps == 0 or best
+
+    def _evaluate(self, step: int) -> Report:
+        assert self._evaluator is not None
+        started = time.perf_counter()
+        metrics = self._evaluator.evaluate(**{**self._generate_kwargs, "temperature": self.args.eval.temperature})
+        self._ledger.eval_rollouts += self._evaluator.num_rollouts
+        self._ledger.charge("evaluation", time.perf_counter() - started)
+        self._run_log.write_metrics(step, dict(metrics))
+        for tracker in (self.wandb_logger, self.tensorboard_logger):
+            if tracker:
+                tracker.log_eval(step, metrics)
+        return Report("eval", step, self._num_steps, metrics)
+
+    def _restore(self) -> int:
+        """Continue from the checkpoint that the policy ranks have loaded; returns its step, 0 for none."""
+        states = self.init_checkpoint_states()
+        if not states.get("global_step"):
+            return 0
+        self.restore_best_checkpoint_state(states)
+        self._stream.load_state_dict(states["data_loader_state_dict"])
+        ray.get(self._allocator.load_state_dict.remote(states["allocator"]))
+        self._ledger.load_state_dict(states["ledger"])
+        self.broadcast_to_vllm()
+        return states["global_step"]
+
+    def _note(self, step: int, text: str) -> Report:
+        return Report("note", step, self._num_steps, {}, text)
+
+
+def _check_finite(status: dict[str, object], step: int) -> None:
+    """A run on NaN weights never recovers, and nothing downstream would notice.
+
+    Raises:
+        RuntimeError: The policy loss or the gradient norm is not finite.
+    """
+    for name in ("policy_loss", "actor_grad_norm"):
+        value = status.get(name, 0.0)
+        if not math.isfinite(value):  # type: ignore[arg-type]
+            raise RuntimeError(f"step {step}: {name} is {value}; the policy is no longer usable")
+
+
+def _numbers(metrics: dict[str, object]) -> dict[str, float]:
+    """The numeric metrics; upstream mixes in a sample of text."""
+    return {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}

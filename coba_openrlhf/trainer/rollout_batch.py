@@ -1,0 +1,75 @@
+"""The rollouts of one step, with their identity."""
+
+# Legend: P = prompts of the step, R = rollouts (R = budget_P.sum()).
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import coba_openrlhf.device.ready  # noqa: F401  isort: skip
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from coba_openrlhf.data.prompt_stream import PromptBatch
+
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class RolloutBatch:
+    """Rollouts in a fixed order: by prompt, then by index in the group, however they arrived.
+
+    Attributes:
+        batch: The prompts.
+        experiences: One single-sequence ``Experience`` per rollout.
+        group_id_R: Index of the rollout's prompt in ``batch``; ``PADDING`` for padding.
+        score_R: Correctness in [0, 1]; NaN where the response could not be scored.
+        response_length_R: Generated tokens.
+        truncated_R: Whether the response hit the length limit.
+    """
+
+    batch: PromptBatch
+    experiences: list[Experience]
+    group_id_R: NDArray[np.int64]
+    score_R: NDArray[np.float64]
+    response_length_R: NDArray[np.int64]
+    truncated_R: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.experiences)
+
+    @property
+    def scored_R(self) -> NDArray[np.bool_]:
+        """Which rollouts have a score."""
+        return ~np.isnan(self.score_R)
+
+    @property
+    def mixed_R(self) -> NDArray[np.bool_]:
+        """Which scored rollouts are in a group whose scores differ."""
+        rows = np.flatnonzero(self.scored_R & (self.group_id_R != PADDING))
+        lowest_P = np.full(len(self.batch), np.inf)
+        highest_P = np.full(len(self.batch), -np.inf)
+        np.minimum.at(lowest_P, self.group_id_R[rows], self.score_R[rows])
+        np.maximum.at(highest_P, self.group_id_R[rows], self.score_R[rows])
+        mixed_R = np.zeros(len(self), np.bool_)
+        mixed_R[rows] = (highest_P > lowest_P)[self.group_id_R[rows]]
+        return mixed_R
+
+    def observations(self) -> tuple[list[str], list[float]]:
+        """Prompt id and score of every scored rollout, as ``CapabilityAllocator.observe`` takes them."""
+        rows = np.flatnonzero(self.scored_R & (self.group_id_R != PADDING))
+        return [self.batch.prompt_ids[self.group_id_R[r]] for r in rows], self.score_R[rows].tolist()
+
+    def metrics(self) -> dict[str, float]:
+        """``rollout/*`` of the step: raw scores and lengths, untouched by shaping and padding."""
+        real = self.group_id_R != PADDING
+        scored = self.scored_R & real
+        return {
+            "rollout/reward_mean": float(self.score_R[scored].mean()) if scored.any() else 0.0,
+            "rollout/reward_std": float(self.score_R[scored].std(ddof=1)) if scored.sum() > 1 else 0.0,
+            "rollout/unscored_rate": float(1.0 - scored.sum() / real.sum()),
+            "rollout/response_length_mean": float(self.response_length_R[real].mean()),
+            "rollout/truncated_rate": float(self.truncated_R[real].mean()),
+            "rollout/num_samples": float(real.sum()),
+            "rollout/num_padding": float((~real).sum()),
+        }
