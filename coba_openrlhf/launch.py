@@ -107,15 +107,16 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     shared = _reserve_shared(args)
     allocator = ray.remote(CapabilityAllocator).remote(to_allocation_config(config.coba))
     engines = _create_engines(args, shared if args.train.colocate_all else None)
-    if not args.train.agent_func_path:
-        spec = ScorerSpec(config.coba.verifier, config.coba.verifier_timeout, tuple(reward_urls(config)))
-        ray.get([engine.use_scorer.remote(spec) for engine in engines])
     policy = _create_group(args, args.actor, PolicyActor, shared)
     reference = _create_group(args, args.ref, ReferenceActor, shared) if args.algo.kl.init_coef > 0 else None
     trainer = ray.remote(CobaTrainer).remote(strategy, policy, reference, engines, allocator, str(run_dir))
+    # Everything is under way at once; the trainer reads the data first, so bad data ends the run early.
     num_steps = ray.get(trainer.num_optimizer_steps.remote())
     pretrain = args.actor.model_name_or_path
     loading = policy.async_init_model_from_pretrained(strategy, pretrain, num_steps, engines)
+    if not args.train.agent_func_path:
+        spec = ScorerSpec(config.coba.verifier, config.coba.verifier_timeout, tuple(reward_urls(config)))
+        loading += [engine.use_scorer.remote(spec) for engine in engines]
     if reference is not None:
         loading += reference.async_init_model_from_pretrained(strategy, pretrain)
     ray.get(loading)

@@ -128,13 +128,15 @@ def describe(config: RunConfig, run_dir: Path, device: str) -> str:
     n, prompts = config.rollout.n_samples_per_prompt, config.rollout.batch_size
     ranks = config.actor.num_nodes * config.actor.num_gpus_per_node
     engines, per_engine = config.vllm.num_engines, config.vllm.tensor_parallel_size
-    with_kl = config.algo.kl.init_coef > 0
+    reference = f"{config.ref.num_nodes * config.ref.num_gpus_per_node} rank(s)"
+    if config.algo.kl.init_coef == 0:
+        reference = "none (no KL)"
     longest = config.rollout.max_new_tokens or config.data.max_len
     lines = [
         f"device          {device}",
         f"run folder      {run_dir}",
         f"policy          {ranks} rank(s), ZeRO-{config.ds.zero_stage}",
-        f"reference       {f'{config.ref.num_nodes * config.ref.num_gpus_per_node} rank(s)' if with_kl else 'none (no KL)'}",
+        f"reference       {reference}",
         f"engines         {engines} x tensor parallel {per_engine}",
         f"GPUs            {gpus_needed(config)}{' (pretended: Ray resources only)' if device == 'cpu' else ''}",
         f"step            {prompts} prompts x {n} = {prompts * n} rollouts, "

@@ -1,0 +1,1 @@
+"""Ray actors: allocator, vLLM engines, DeepSpeed policy and reference ranks."""

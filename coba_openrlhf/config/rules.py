@@ -234,10 +234,6 @@ def _check_models(config: RunConfig) -> None:
     _require(ds.packing_samples or ds.ring_attn_size == 1, "ds.ring_attn_size > 1 needs ds.packing_samples")
     template = config.data.input_template
     _require(template is None or "{}" in template, f"data.input_template must contain {{}}, got {template!r}")
-    _require(
-        template is None or not config.data.apply_chat_template,
-        "data.input_template and data.apply_chat_template exclude each other",
-    )
 
 
 def _check_checkpoints(config: RunConfig) -> None:

@@ -136,7 +136,7 @@ def load_config(argv: list[str]) -> tuple[RunConfig, bool]:
         SystemExit: After ``--help``.
     """
     kinds = _option_kinds()
-    argv = _spell_out(argv, kinds)
+    argv = _files_first(_spell_out(argv, kinds))
     _check_names(argv, kinds)
     parser = make_parser()
     try:
@@ -197,6 +197,18 @@ def _spell_out(argv: list[str], kinds: dict[str, object]) -> list[str]:
         else:
             out.extend(values)
     return out
+
+
+def _files_first(argv: list[str]) -> list[str]:
+    """Move ``--config FILE`` to the front: jsonargparse lets whatever comes later win, files included."""
+    files: list[str] = []
+    options: list[str] = []
+    i = 0
+    while i < len(argv):
+        width = 2 if argv[i] == "--config" else 1
+        (files if argv[i].partition("=")[0] == "--config" else options).extend(argv[i : i + width])
+        i += width
+    return files + options
 
 
 def _check_names(argv: list[str], kinds: dict[str, object]) -> None:

@@ -411,7 +411,7 @@ class DataOptions:
         prompt_split: Split to read from data sets that have splits.
         input_key: Column with the prompt (text, or a list of chat messages).
         label_key: Column with the reference answer.
-        input_template: Text with one {} into which the prompt is put.
+        input_template: Text with one {} into which the prompt is put (inside the user's turn, with a chat template).
         apply_chat_template: Render the prompt with the tokenizer's chat template.
         max_len: Longest sequence, prompt and response together, in tokens.
         max_samples: Read at most this many rows.

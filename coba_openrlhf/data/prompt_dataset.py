@@ -69,15 +69,14 @@ def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> Identified
         ValueError: No usable prompt.
     """
     args = strategy.args
-    rows = blending_datasets(
-        args.eval.dataset if evaluation else args.data.prompt_dataset,
-        None if evaluation else args.data.prompt_probs,
-        strategy,
-        args.train.seed,
-        max_count=args.data.max_samples,
-        dataset_split=args.eval.split if evaluation else args.data.prompt_split,
-    )
-    rows = rows.select(range(min(args.data.max_samples, len(rows))))
+    names = args.eval.dataset if evaluation else args.data.prompt_dataset
+    split = args.eval.split if evaluation else args.data.prompt_split
+    probabilities = None if evaluation else args.data.prompt_probs
+    rows = _load_rows(names, probabilities, split, strategy)[: args.data.max_samples]
+    if args.data.apply_chat_template and args.data.input_template:
+        # Upstream ignores the template in a chat; here it wraps the user's text inside it.
+        key, template = args.data.input_key, args.data.input_template
+        rows = [row | {key: template.format(row[key])} if isinstance(row[key], str) else row for row in rows]
     room_for_response = args.rollout.max_new_tokens or 1
     return IdentifiedPromptDataset(
         rows,
@@ -86,3 +85,19 @@ def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> Identified
         input_template=args.data.input_template,
         max_prompt_tokens=args.data.max_len - room_for_response,
     )
+
+
+def _load_rows(names: str, probabilities: str | None, split: str, strategy) -> list[dict[str, object]]:
+    """Rows of all data sets, one after the other, or mixed by ``probabilities``.
+
+    Without probabilities each data set is loaded by itself: upstream joins them as typed tables, which fails
+    when one file's answers are whole numbers and the next one's are not.
+    """
+    args = strategy.args
+    seed, at_most = args.train.seed, args.data.max_samples
+    if probabilities is not None:
+        return list(blending_datasets(names, probabilities, strategy, seed, at_most, dataset_split=split))
+    rows: list[dict[str, object]] = []
+    for name in names.split(","):
+        rows += blending_datasets(name, None, strategy, seed, at_most, dataset_split=split)
+    return rows

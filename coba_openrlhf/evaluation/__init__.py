@@ -1,0 +1,1 @@
+"""Measures of held-out performance, independent of how responses were made."""

@@ -1,12 +1,21 @@
 """Answer checking in worker processes that can be killed."""
 
 import asyncio
+import logging
 from concurrent.futures import TimeoutError as CheckTimeout
 from multiprocessing import get_context
 
 from pebble import ProcessPool
 
 from .verifiers import VERIFIERS
+
+
+def _start_worker(verifier: str) -> None:
+    # math-verify warns about its switched-off time limits at every call; the pool keeps the limit.
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+    if verifier == "math":
+        # Loads sympy, which takes a second: not part of the first check's time.
+        import math_verify  # noqa: F401
 
 
 def _check(verifier: str, response: str, label: str) -> float:
@@ -26,7 +35,9 @@ class VerifierPool:
         self._verifier = verifier
         self._timeout = timeout
         # Spawned, not forked: an engine's process is full of threads, and a forked lock stays locked.
-        self._pool = ProcessPool(max_workers=max_workers, context=get_context("spawn"))
+        self._pool = ProcessPool(
+            max_workers=max_workers, context=get_context("spawn"), initializer=_start_worker, initargs=(verifier,)
+        )
 
     async def score(self, response: str, label: str) -> float | None:
         """Score of one response, or None when the check ran into its time limit.

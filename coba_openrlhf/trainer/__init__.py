@@ -1,0 +1,1 @@
+"""The controller and the steps of one training iteration."""

@@ -24,8 +24,8 @@ from openrlhf.utils.utils import get_tokenizer
 from coba_openrlhf.allocation import Allocation
 from coba_openrlhf.data.prompt_dataset import load_prompts
 from coba_openrlhf.data.prompt_stream import PromptBatch, PromptStream
-from coba_openrlhf.evaluation.evaluator import Evaluator
 
+from .evaluator import Evaluator
 from .experience_maker import RaggedExperienceMaker
 from .ledger import Ledger
 from .padding import pad_rollouts, step_multiple

@@ -50,14 +50,18 @@ class RaggedExperienceMaker(RemoteExperienceMaker):
         apply_length_penalties(experiences, args)
 
         sizes = [len(experience.index) for experience in experiences]
-        reward_R = torch.cat([experience.rewards for experience in experiences])
+        # Back in the order of the rollouts: dynamic micro-batches permute them, and float sums depend on order.
+        micro_batch_reward_R = torch.cat([experience.rewards for experience in experiences])
+        reward_R = torch.empty_like(micro_batch_reward_R)
+        reward_R[index_R] = micro_batch_reward_R
         shaped_R, std_R = compute_group_advantages(
             reward_R,
-            torch.from_numpy(rollouts.group_id_R)[index_R],
-            torch.from_numpy(rollouts.scored_R)[index_R],
+            torch.from_numpy(rollouts.group_id_R),
+            torch.from_numpy(rollouts.scored_R),
             args.algo.advantage.estimator,
         )
-        for experience, shaped, std in zip(experiences, shaped_R.split(sizes), std_R.split(sizes), strict=True):
+        shaped_of, std_of = shaped_R[index_R].split(sizes), std_R[index_R].split(sizes)
+        for experience, shaped, std in zip(experiences, shaped_of, std_of, strict=True):
             experience.info["group_reward_std"] = std
             token_reward = compute_reward(
                 shaped,

@@ -4,10 +4,10 @@ import numpy as np
 
 from coba_openrlhf.data.prompt_dataset import IdentifiedPromptDataset
 from coba_openrlhf.data.prompt_stream import batch_of
-from coba_openrlhf.trainer.rollout_batch import RolloutBatch
-from coba_openrlhf.trainer.samples_generator import BudgetedSamplesGenerator
+from coba_openrlhf.evaluation.metrics import avg_at_k, pass_at_k
 
-from .metrics import avg_at_k, pass_at_k
+from .rollout_batch import RolloutBatch
+from .samples_generator import BudgetedSamplesGenerator
 
 
 class Evaluator:

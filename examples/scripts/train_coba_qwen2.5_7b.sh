@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Train Qwen2.5-7B with per-prompt rollout budgets on 8 GPUs of this node. Options go on to the training job:
+#
+#   examples/scripts/train_coba_qwen2.5_7b.sh --coba.run_dir runs/my_run --data.prompt_dataset my.jsonl
+#   examples/scripts/train_coba_qwen2.5_7b.sh --dry_run
+#
+# A cluster that is up already is used when RAY_DASHBOARD names it, e.g. RAY_DASHBOARD=http://head:8265; this folder
+# and the data must then lie under the same path on its head node.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if [[ -z "${RAY_DASHBOARD:-}" ]]; then
+  RAY_DASHBOARD=http://127.0.0.1:8265
+  ray job list --address "$RAY_DASHBOARD" >/dev/null 2>&1 ||
+    ray start --head --num-gpus 8 --dashboard-host 127.0.0.1 --dashboard-port 8265 --disable-usage-stats
+fi
+
+# The job starts in a folder of Ray's, so it first changes to this one. Ray stays up afterwards: 'ray stop' ends it.
+# shellcheck disable=SC2016
+ray job submit --address "$RAY_DASHBOARD" -- \
+  bash -c 'cd "$0" && exec "$@"' "$PWD" \
+  python -m coba_openrlhf.train_grpo --config configs/qwen2.5-7b.yaml "$@"
