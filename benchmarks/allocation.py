@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from benchmarks.oracles import exact_budgets, released_budgets
+from benchmarks.results_file import write_section
 from coba_openrlhf import allocate_greedy
 from coba_openrlhf.allocation.value import value
 
 NUM_PROMPTS, TOTAL_BUDGET, BUDGET_MIN, BUDGET_MAX = 512, 8192, 2, 128
 ALPHA, BETA, TAU = 5.8, 5.2, 5.0  # a failure rate of 0.6 under the default settings
-RESULTS = Path(__file__).with_name("results.md")
 
 
 def median_seconds(solve: Callable[[], ArrayLike], repeats: int) -> tuple[float, ArrayLike]:
@@ -92,12 +92,12 @@ def table() -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description="Speed of the allocation.")
-    parser.add_argument("--write", action="store_true", help=f"also write {RESULTS.name} next to this module")
+    parser.add_argument("--write", action="store_true", help="also write benchmarks/results.md")
     arguments = parser.parse_args(argv)
     text = table()
     print(text, end="")
     if arguments.write:
-        RESULTS.write_text(f"# Speed of the allocation\n\n{text}\nMade by `python -m benchmarks.allocation --write`.\n")
+        write_section("Speed of the allocation", text, "benchmarks.allocation")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
         DEVICE_VARIABLE: device,
     }
     if device == "cpu":
-        environment |= cpu_environment()
+        ranks = config.actor.num_nodes * config.actor.num_gpus_per_node
+        environment |= cpu_environment(max(ranks, config.vllm.num_engines))
     # A job's own environment has these already, and Ray refuses to merge a variable that both set.
     job = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")).get("runtime_env", {}).get("env_vars", {})
     runtime_env = {"env_vars": {k: v for k, v in environment.items() if k not in job}}

@@ -1,6 +1,5 @@
 """Checks that need the machine or the files, made before any model is loaded."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -55,7 +54,11 @@ def _check_dataset(key: str, name: str, config: RunConfig) -> None:
     import datasets
 
     datasets.disable_progress_bars()
-    rows = datasets.load_dataset(LOCAL_FORMATS[suffix], data_files=name, split="train")
+    try:
+        rows = datasets.load_dataset(LOCAL_FORMATS[suffix], data_files=name, split="train")
+    except (StopIteration, ValueError, datasets.exceptions.DatasetsError) as error:
+        # An empty file is a StopIteration or a ValueError, a broken one has its reason in the cause.
+        raise ConfigError(f"{key}: {name} has no readable rows: {error.__cause__ or repr(error)}") from error
     for option, column in (("data.input_key", config.data.input_key), ("data.label_key", config.data.label_key)):
         if column is not None and column not in rows.column_names:
             raise ConfigError(f"{option}: {name} has no column {column!r}; it has {', '.join(rows.column_names)}")
@@ -138,7 +141,7 @@ def describe(config: RunConfig, run_dir: Path, device: str) -> str:
         f"policy          {ranks} rank(s), ZeRO-{config.ds.zero_stage}",
         f"reference       {reference}",
         f"engines         {engines} x tensor parallel {per_engine}",
-        f"GPUs            {gpus_needed(config)}{' (pretended: Ray resources only)' if device == 'cpu' else ''}",
+        f"GPUs            {gpus_needed(config)}{' (Ray resources only: no CUDA here)' if device == 'cpu' else ''}",
         f"step            {prompts} prompts x {n} = {prompts * n} rollouts, "
         f"{prompts * n // config.train.batch_size} optimiser step(s) of {config.train.batch_size}",
         f"budgets         {config.coba.strategy}, {config.coba.budget.min}..{config.coba.budget.max} per prompt",
@@ -161,4 +164,3 @@ def write_config(run_dir: Path, text: str) -> None:
     """Write the resolved configuration into the run folder."""
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "config.yaml").write_text(text, encoding="utf-8")
-    (run_dir / "status.json").write_text(json.dumps({"status": "started"}) + "\n", encoding="utf-8")

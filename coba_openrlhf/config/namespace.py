@@ -1,5 +1,6 @@
 """The configuration as OpenRLHF's code reads it: nested namespaces called ``args``."""
 
+import copy
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +48,9 @@ def reward_urls(config: RunConfig) -> list[str]:
 
 def _namespace(node: object) -> SimpleNamespace:
     fields = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}  # type: ignore[arg-type]
-    return SimpleNamespace(**{k: _namespace(v) if dataclasses.is_dataclass(v) else v for k, v in fields.items()})
+    return SimpleNamespace(
+        **{k: _namespace(v) if dataclasses.is_dataclass(v) else copy.copy(v) for k, v in fields.items()}
+    )
 
 
 def _absolute(path: str | None, default: Path) -> str:

@@ -98,7 +98,8 @@ def _check_ranges(config: RunConfig) -> None:
     for key in _POSITIVE:
         _require(flat[key] > 0, f"{key} must be > 0, got {flat[key]}")  # type: ignore[operator]
     _require(0 < config.rollout.top_p <= 1, f"rollout.top_p must be in (0, 1], got {config.rollout.top_p}")
-    _require(config.vllm.gpu_memory_utilization <= 1, "vllm.gpu_memory_utilization must be <= 1")
+    memory = config.vllm.gpu_memory_utilization
+    _require(memory <= 1, f"vllm.gpu_memory_utilization must be in (0, 1], got {memory}")
     _require(
         0 <= config.actor.lr_warmup_ratio < 1,
         f"actor.lr_warmup_ratio must be in [0, 1), got {config.actor.lr_warmup_ratio}",

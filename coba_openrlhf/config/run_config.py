@@ -115,7 +115,7 @@ def make_parser() -> jsonargparse.ArgumentParser:
         "--dry_run",
         type=bool,
         default=False,
-        help="Check everything, print the configuration, the placement and the cost of a step, and exit.",
+        help="Check the configuration, print it with the placement and the cost of a step, and exit.",
     )
     parser.add_class_arguments(RunConfig, as_group=False)
     return parser
@@ -234,8 +234,6 @@ def _keys_of_file(file: str) -> list[str]:
         tree = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ConfigError(f"{file}: not valid YAML: {error}") from error
-    if tree is None:
-        return []
     if not isinstance(tree, dict):
         raise ConfigError(f"{file}: must hold options as a mapping, got {type(tree).__name__}")
 

@@ -29,16 +29,20 @@ def is_cpu() -> bool:
     return device_kind() == "cpu"
 
 
-def cpu_environment() -> dict[str, str]:
+def cpu_environment(num_busy: int) -> dict[str, str]:
     """Environment variables of every process of a CPU run.
 
-    One OpenMP thread per process: a laptop's cores are shared by engines and ranks. vLLM keeps its worker
-    inside the engine actor, its key-value cache at 1 GiB, and leaves threads unbound.
+    Generation and training take turns, so the cores are divided among the processes that are busy together.
+    vLLM's key-value cache stays at 1 GiB and its threads unbound.
+
+    Args:
+        num_busy: The larger of the number of policy ranks and of engines.
     """
+    threads = max(1, (os.cpu_count() or 1) // num_busy)
     return {
         DEVICE_VARIABLE: "cpu",
         "DS_ACCELERATOR": "cpu",
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)),
         "VLLM_CPU_KVCACHE_SPACE": os.environ.get("VLLM_CPU_KVCACHE_SPACE", "1"),
         "VLLM_CPU_OMP_THREADS_BIND": os.environ.get("VLLM_CPU_OMP_THREADS_BIND", "nobind"),
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",

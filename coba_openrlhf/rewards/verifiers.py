@@ -62,8 +62,15 @@ def check_label(verifier: str, label: str) -> None:
     """
     if not label.strip():
         raise ValueError("the reference answer is empty")
-    if verifier == "numeric" and not math.isfinite(_to_float(label)):
+    if verifier == "numeric" and not _is_finite_number(label):
         raise ValueError(f"the reference answer must be a finite number for coba.verifier: numeric, got {label!r}")
+
+
+def _is_finite_number(text: str) -> bool:
+    try:
+        return math.isfinite(_to_float(text))
+    except ValueError:
+        return False
 
 
 def _to_float(text: str) -> float:

@@ -143,24 +143,26 @@ class CobaTrainer(BasePPOTrainer):
         # The place of the next batch, before the look-ahead draws it: a resumed run draws it again.
         resume_point = self._stream.state_dict()
         observed_ref, allocator_state_ref, next_planned = self._look_ahead(step, rollouts)
-        status, _ = self.train_step(pad_rollouts(rollouts, step_multiple(self.args)), step - 1)
+        padded = pad_rollouts(rollouts, step_multiple(self.args))
+        status, _ = self.train_step(padded, step - 1)
         _check_finite(status, step)
         status["timing/generation"] = generation_seconds
         status["timing/step_total"] = time.perf_counter() - started
-        # Upstream's means over samples count padding too; ``rollout/*`` has the real ones.
-        for name in ("reward", "response_length", "total_length", "truncated", "response_clip_ratio"):
-            status.pop(name, None)
+        num_padding = len(padded) - len(rollouts)
+        _take_padding_out(status, rollouts, num_padding, kl_is_loss=self.args.algo.kl.use_loss)
 
         self._ledger.add_step(rollouts, {n: status[f"timing/{n}"] for n in TIMED_PHASES})
         metrics = {
             **status,
             **rollouts.metrics(),
+            "rollout/num_padding": float(num_padding),
             **{f"coba/{name}": value for name, value in ray.get(observed_ref).items()},
             "coba/exposed_seconds": exposed_seconds,
             **self._ledger.metrics(),
         }
         self._run_log.write_metrics(step, _numbers(metrics))
-        self._run_log.write_allocations(step, rollouts, allocation.pass_rate_P, allocation.budget_P)
+        threshold = self.args.coba.pass_rate.success_threshold
+        self._run_log.write_allocations(step, rollouts, allocation.pass_rate_P, allocation.budget_P, threshold)
         client_states = {
             "episode": planned.batch.episode,
             "global_step": step,
@@ -201,7 +203,7 @@ class CobaTrainer(BasePPOTrainer):
         metrics = self._evaluator.evaluate(**{**self._generate_kwargs, "temperature": self.args.eval.temperature})
         self._ledger.eval_rollouts += self._evaluator.num_rollouts
         self._ledger.charge("evaluation", time.perf_counter() - started)
-        self._run_log.write_metrics(step, dict(metrics))
+        self._run_log.write_metrics(step, {**metrics, **self._ledger.metrics()})
         for tracker in (self.wandb_logger, self.tensorboard_logger):
             if tracker:
                 tracker.log_eval(step, metrics)
@@ -221,6 +223,21 @@ class CobaTrainer(BasePPOTrainer):
 
     def _note(self, step: int, text: str) -> Report:
         return Report("note", step, self._num_steps, {}, text)
+
+
+def _take_padding_out(status: dict[str, object], rollouts: RolloutBatch, num_padding: int, *, kl_is_loss: bool) -> None:
+    """Make upstream's means over samples means over real rollouts.
+
+    Padding enters those means with zeros (see ``padding.py``), so a factor puts them right. Reward and lengths
+    go: they describe shaped rewards, and ``rollout/*`` has the raw ones.
+    """
+    for name in ("reward", "response_length", "total_length", "truncated", "response_clip_ratio"):
+        status.pop(name, None)
+    sample_means = {"return", "group_reward_std", *rollouts.experiences[0].info}
+    if not kl_is_loss:  # as a loss, KL is a mean over tokens, of which padding has none
+        sample_means |= {"kl", "logprobs_diff"}
+    for name in sample_means & status.keys():
+        status[name] *= 1.0 + num_padding / len(rollouts)  # type: ignore[operator]
 
 
 def _check_finite(status: dict[str, object], step: int) -> None:

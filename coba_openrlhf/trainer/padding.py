@@ -37,7 +37,7 @@ def pad_rollouts(rollouts: RolloutBatch, multiple: int) -> RolloutBatch:
     for _ in range(missing):
         pad = copy.copy(shortest)
         pad.action_mask = torch.zeros_like(shortest.action_mask)
-        pad.info = dict(shortest.info)
+        pad.info = {name: torch.zeros_like(value) for name, value in shortest.info.items()}
         pads.append(pad)
     return RolloutBatch(
         batch=rollouts.batch,

@@ -71,5 +71,4 @@ class RolloutBatch:
             "rollout/response_length_mean": float(self.response_length_R[real].mean()),
             "rollout/truncated_rate": float(self.truncated_R[real].mean()),
             "rollout/num_samples": float(real.sum()),
-            "rollout/num_padding": float((~real).sum()),
         }

@@ -36,8 +36,8 @@ class RunLog:
                 file.unlink()
         if self._metrics.exists():
             rows = [json.loads(line) for line in self._metrics.read_text().splitlines() if line.endswith("}")]
-            kept = [json.dumps(row) + "\n" for row in rows if 0 < row["step"] <= resume_step or row["step"] == 0]
-            self._replace(self._metrics, "".join(kept).encode() if resume_step else b"")
+            kept = [json.dumps(row) + "\n" for row in rows if resume_step and row["step"] <= resume_step]
+            self._replace(self._metrics, "".join(kept).encode())
 
     def write_metrics(self, step: int, metrics: dict[str, object]) -> None:
         """Append one line; numbers that JSON cannot hold become null."""
@@ -46,13 +46,18 @@ class RunLog:
             file.write(json.dumps(row) + "\n")
 
     def write_allocations(
-        self, step: int, rollouts: RolloutBatch, pass_rate_P: NDArray[np.float64], budget_P: NDArray[np.int64]
+        self,
+        step: int,
+        rollouts: RolloutBatch,
+        pass_rate_P: NDArray[np.float64],
+        budget_P: NDArray[np.int64],
+        success_threshold: float,
     ) -> None:
         """One row per prompt: estimate, budget, outcome and cost."""
         num_prompts = len(rollouts.batch)
         real = rollouts.group_id_R != PADDING
         group_id_R = rollouts.group_id_R[real]
-        score_R = np.where(rollouts.scored_R, rollouts.score_R, 0.0)[real]
+        success_R = np.where(rollouts.scored_R, rollouts.score_R >= success_threshold, False)[real]
 
         def per_prompt(weight_R: NDArray) -> NDArray[np.float64]:
             return np.bincount(group_id_R, weights=weight_R, minlength=num_prompts)
@@ -66,7 +71,7 @@ class RunLog:
                 "pass_rate": pass_rate_P,
                 "budget": budget_P,
                 "scored": per_prompt(rollouts.scored_R[real]).astype(np.int64),
-                "successes": per_prompt(score_R),
+                "successes": per_prompt(success_R).astype(np.int64),
                 "tokens": per_prompt(rollouts.response_length_R[real]).astype(np.int64),
             }
         )

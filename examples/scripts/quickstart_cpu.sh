@@ -44,6 +44,6 @@ for _ in $(seq 120); do
 done
 
 ray job submit --address "http://127.0.0.1:$DASHBOARD" -- \
-  bash -c 'cd "$0" && exec "$@"' "$PWD" python -m coba_openrlhf.train_grpo --config configs/quickstart_cpu.yaml \
+  env -C "$PWD" python -m coba_openrlhf.train_grpo --config configs/quickstart_cpu.yaml \
   --coba.run_dir "$THIS_RUN" "$@"
 python -m coba_openrlhf.report "$THIS_RUN"

@@ -11,12 +11,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 if [[ -z "${RAY_DASHBOARD:-}" ]]; then
   RAY_DASHBOARD=http://127.0.0.1:8265
-  ray job list --address "$RAY_DASHBOARD" >/dev/null 2>&1 ||
+  ray_answers() { ray job list --address "$RAY_DASHBOARD" >/dev/null 2>&1; }
+  if ! ray_answers; then
     ray start --head --num-gpus 4 --dashboard-host 127.0.0.1 --dashboard-port 8265 --disable-usage-stats
+    for _ in $(seq 30); do
+      ray_answers && break
+      sleep 1
+    done
+  fi
 fi
 
-# The job starts in a folder of Ray's, so it first changes to this one. Ray stays up afterwards: 'ray stop' ends it.
-# shellcheck disable=SC2016
+# The job starts in a folder of Ray's, so it changes to this one. 'env -C' does that without a shell: Ray would expand
+# "$@" of one too early. Ray stays up afterwards; 'ray stop' ends it.
 ray job submit --address "$RAY_DASHBOARD" -- \
-  bash -c 'cd "$0" && exec "$@"' "$PWD" \
-  python -m coba_openrlhf.train_grpo --config configs/qwen2.5-1.5b.yaml "$@"
+  env -C "$PWD" python -m coba_openrlhf.train_grpo --config configs/qwen2.5-1.5b.yaml "$@"

@@ -1,0 +1,98 @@
+"""The stream can be stopped and continued anywhere."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coba_openrlhf.data.prompt_dataset import IdentifiedPromptDataset, content_ids
+from coba_openrlhf.data.prompt_stream import PromptStream
+
+
+def dataset_of(num_prompts, text="p"):
+    """A data set as after loading (loading itself needs a tokenizer, see test_prompt_dataset.py)."""
+    dataset = IdentifiedPromptDataset.__new__(IdentifiedPromptDataset)
+    dataset.prompts = [f"{text}{i}" for i in range(num_prompts)]
+    dataset.labels = [str(i) for i in range(num_prompts)]
+    dataset.images = [None] * num_prompts
+    dataset.datasources = ["default"] * num_prompts
+    dataset.prompt_ids = content_ids(dataset.datasources, dataset.prompts, dataset.labels)
+    return dataset
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5), st.data())
+def test_continuing_equals_never_stopping(num_prompts, batch_size, num_episodes, seed, data):
+    dataset = dataset_of(num_prompts)
+    whole = list(PromptStream(dataset, batch_size, num_episodes, seed))
+    stop = data.draw(st.integers(0, len(whole)))
+    first = PromptStream(dataset, batch_size, num_episodes, seed)
+    head = [next(first) for _ in range(stop)]
+    second = PromptStream(dataset_of(num_prompts), batch_size, num_episodes, seed)
+    second.load_state_dict(first.state_dict())
+    assert head + list(second) == whole
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3))
+def test_each_episode_has_every_prompt_once(num_prompts, batch_size, num_episodes):
+    dataset = dataset_of(num_prompts)
+    stream = PromptStream(dataset, batch_size, num_episodes, seed=1)
+    batches = list(stream)
+    assert len(batches) == stream.batches_per_episode * num_episodes
+    for episode in range(num_episodes):
+        sizes = [len(b) for b in batches if b.episode == episode]
+        ids = [i for b in batches if b.episode == episode for i in b.prompt_ids]
+        assert sorted(ids) == sorted(dataset.prompt_ids)
+        assert sizes[:-1] == [batch_size] * (len(sizes) - 1)
+
+
+def test_stopped_after_step_two_continues_with_prompts_five_and_six():
+    dataset = dataset_of(8)
+    order = [p for batch in PromptStream(dataset, 2, 1, 0) for p in batch.prompts]
+    stream = PromptStream(dataset, 2, 1, 0)
+    next(stream), next(stream)
+    state = stream.state_dict()
+    # The controller looks one batch ahead: the state was taken before that.
+    next(stream)
+    resumed = PromptStream(dataset, 2, 1, 0)
+    resumed.load_state_dict(state)
+    assert next(resumed).prompts == order[4:6]
+    assert [p for batch in resumed for p in batch.prompts] == order[6:]
+
+
+def test_short_last_batch():
+    assert [len(batch) for batch in PromptStream(dataset_of(5), 2, 2, 0)] == [2, 2, 1, 2, 2, 1]
+
+
+def test_order_follows_seed_and_episode():
+    def order(seed):
+        return [batch.prompts for batch in PromptStream(dataset_of(8), 8, 2, seed)]
+
+    assert order(0) == order(0)
+    assert order(0) != order(1)
+    assert order(0)[0] != order(0)[1]
+
+
+def test_columns_stay_together():
+    for batch in PromptStream(dataset_of(8), 3, 1, 0):
+        assert batch.prompts == [f"p{label}" for label in batch.labels]
+        assert batch.prompt_ids == content_ids(batch.datasources, batch.prompts, batch.labels)
+
+
+def test_another_data_set_is_named():
+    state = PromptStream(dataset_of(8), 2, 1, 0).state_dict()
+    for other in (dataset_of(7), dataset_of(8, text="q")):
+        stream = PromptStream(other, 2, 1, 0)
+        with pytest.raises(ValueError, match="another data set") as error:
+            stream.load_state_dict(state)
+        assert state["fingerprint"] in str(error.value)
+        assert other.fingerprint in str(error.value)
+
+
+def test_ended_stream_stays_ended():
+    stream = PromptStream(dataset_of(2), 2, 1, 0)
+    assert len(list(stream)) == 1
+    assert next(stream, None) is None
+    resumed = PromptStream(dataset_of(2), 2, 1, 0)
+    resumed.load_state_dict(stream.state_dict())
+    assert next(resumed, None) is None

@@ -1,0 +1,79 @@
+"""Identity, signal and metrics of a step's rollouts."""
+
+import coba_openrlhf.device.ready  # noqa: F401  isort: skip
+import numpy as np
+import pytest
+
+from coba_openrlhf.trainer.ledger import Ledger
+from coba_openrlhf.trainer.padding import pad_rollouts
+from tests.rollouts import rollout_batch
+
+
+def test_observations_carry_the_prompt_of_each_scored_rollout():
+    rollouts = rollout_batch([2, 1, 3], [1, np.nan, 0.5, 0, 1, np.nan])
+    assert rollouts.observations() == (["p0", "p1", "p2", "p2"], [1.0, 0.5, 0.0, 1.0])
+
+
+def test_all_unscored_observes_nothing():
+    assert rollout_batch([2], [np.nan, np.nan]).observations() == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("budgets", "scores", "mixed"),
+    [
+        ([2, 2], [1, 0, 1, 1], [1, 1, 0, 0]),
+        ([4], [0.4] * 4, [0] * 4),
+        ([3], [1, np.nan, 0], [1, 0, 1]),
+        ([3], [1, np.nan, 1], [0, 0, 0]),
+        ([1, 2], [1, 0, 0.1], [0, 1, 1]),
+        ([2], [np.nan, np.nan], [0, 0]),
+    ],
+    ids=["binary", "constant graded", "unscored", "unscored constant", "group of one", "none scored"],
+)
+def test_mixed_groups(budgets, scores, mixed):
+    assert rollout_batch(budgets, scores).mixed_R.tolist() == [bool(m) for m in mixed]
+
+
+def test_metrics_are_of_raw_scores():
+    rollouts = rollout_batch([2, 3], [1, 0, np.nan, 0.5, 0.5], lengths=[1, 2, 3, 4, 5], truncated=[0, 0, 1, 0, 0])
+    assert rollouts.metrics() == {
+        "rollout/reward_mean": 0.5,
+        "rollout/reward_std": pytest.approx(np.std([1, 0, 0.5, 0.5], ddof=1)),
+        "rollout/unscored_rate": pytest.approx(0.2),
+        "rollout/response_length_mean": 3.0,
+        "rollout/truncated_rate": pytest.approx(0.2),
+        "rollout/num_samples": 5.0,
+        "rollout/num_padding": 0.0,
+    }
+
+
+def test_metrics_without_any_score_are_finite():
+    metrics = rollout_batch([2], [np.nan, np.nan]).metrics()
+    assert metrics["rollout/unscored_rate"] == 1.0
+    assert all(np.isfinite(value) for value in metrics.values())
+
+
+def test_ledger_counts_rollouts_and_tokens_with_signal():
+    rollouts = rollout_batch([2, 2], [1, 0, 1, 1], lengths=[1, 2, 3, 4])
+    ledger = Ledger()
+    ledger.add_step(rollouts, {"generation": 1.5})
+    ledger.add_step(rollouts, {"generation": 0.5, "ppo_train": 2.0})
+    assert ledger.metrics() == {
+        "ledger/rollouts": 8.0,
+        "ledger/generated_tokens": 20.0,
+        "ledger/trained_tokens": 6.0,
+        "ledger/eval_rollouts": 0.0,
+        "ledger/seconds_generation": 2.0,
+        "ledger/seconds_ppo_train": 2.0,
+    }
+    again = Ledger()
+    again.load_state_dict(ledger.state_dict())
+    again.charge("generation", 1.0)
+    assert again.metrics()["ledger/seconds_generation"] == 3.0
+    assert ledger.metrics()["ledger/seconds_generation"] == 2.0
+
+
+def test_length_is_that_of_the_rollouts():
+    rollouts = rollout_batch([2, 1], [1, 0, 1])
+    assert len(rollouts) == 3
+    assert len(pad_rollouts(rollouts, 5)) == 5

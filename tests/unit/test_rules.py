@@ -1,0 +1,142 @@
+"""Every rule of the configuration: refused with key, rule and value."""
+
+import math
+
+import pytest
+
+from coba_openrlhf.config import ConfigError, check
+from coba_openrlhf.config.rules import _AT_LEAST_ONE, _NOT_NEGATIVE, _POSITIVE, data_parallel_size, rollouts_per_step
+from tests.rollouts import base_config
+
+
+def message_of(changes):
+    with pytest.raises(ConfigError) as error:
+        check(base_config(changes))
+    return str(error.value)
+
+
+VALID = [
+    {},
+    {"data.label_key": None, "reward.remote_url": "reward.py"},
+    {"data.label_key": None, "train.agent_func_path": "agent.py"},
+    {"algo.kl.init_coef": 0.01, "algo.kl.use_loss": True},
+    {"actor.eps_clip_low_high": None},
+    {"ckpt.load_enable": True, "coba.run_dir": "runs/x"},
+    {"coba.strategy": "uniform", "coba.budget.min": 1},
+    {"rollout.batch_size": 4, "coba.budget.min": 8, "coba.budget.max": 8, "train.batch_size": 32},
+    {"data.input_template": "Question: {}"},
+    {"eval.steps": 5, "ckpt.save_steps": 1},
+]
+
+
+@pytest.mark.parametrize("changes", VALID, ids=str)
+def test_valid_configurations_pass(changes):
+    check(base_config(changes))
+
+
+# What is changed, and what the message must contain.
+REFUSED = [
+    ({"actor.model_name_or_path": None}, ["actor.model_name_or_path must be set", "None"]),
+    ({"data.prompt_dataset": ""}, ["data.prompt_dataset must be set", "''"]),
+    ({"data.label_key": None}, ["data.label_key must name the column", "coba.verifier: math", "null"]),
+    ({"actor.adam.lr": math.nan}, ["actor.adam.lr must be finite", "nan"]),
+    ({"rollout.temperature": math.inf}, ["rollout.temperature must be finite", "inf"]),
+    ({"rollout.top_p": 0.0}, ["rollout.top_p must be in (0, 1]", "0.0"]),
+    ({"rollout.top_p": 1.5}, ["rollout.top_p must be in (0, 1]", "1.5"]),
+    ({"vllm.gpu_memory_utilization": 1.5}, ["vllm.gpu_memory_utilization must be in (0, 1]", "1.5"]),
+    ({"actor.lr_warmup_ratio": 1.0}, ["actor.lr_warmup_ratio must be in [0, 1)", "1.0"]),
+    ({"actor.adam.betas": (0.9, 1.0)}, ["actor.adam.betas must be in [0, 1)", "(0.9, 1.0)"]),
+    ({"actor.eps_clip_low_high": (0.0, 0.2)}, ["actor.eps_clip_low_high must be > 0", "(0.0, 0.2)"]),
+    ({"actor.dual_clip": 1.0}, ["actor.dual_clip must be > 1", "1.0"]),
+    ({"reward.clip_range": (1.0, 1.0)}, ["reward.clip_range must be LOW < HIGH", "1.0 1.0"]),
+    ({"eval.steps": 0}, ["eval.steps must be >= 1, or -1", "0"]),
+    ({"ckpt.save_steps": -2}, ["ckpt.save_steps must be >= 1, or -1", "-2"]),
+    (
+        {"algo.advantage.is_correction_threshold": [1.0, 2.0, 3.0]},
+        ["algo.advantage.is_correction_threshold takes HIGH or LOW HIGH", "[1.0, 2.0, 3.0]"],
+    ),
+    ({"rollout.max_new_tokens": 2048}, ["rollout.max_new_tokens must be >= 1 and < data.max_len", "2048 and 2048"]),
+    ({"rollout.max_new_tokens": 0}, ["rollout.max_new_tokens must be >= 1", "got 0"]),
+    ({"algo.advantage.estimator": "gae"}, ["algo.advantage.estimator must be one of group_norm", "got gae"]),
+    ({"algo.advantage.gamma": 0.9}, ["algo.advantage.gamma must be 1", "0.9"]),
+    ({"critic.model_name_or_path": "x"}, ["critic.model_name_or_path must stay at None", "GRPO has no critic", "'x'"]),
+    ({"critic.adam.lr": 1.0}, ["critic.adam.lr must stay at 9e-06", "1.0"]),
+    ({"reward.model_name_or_path": "x"}, ["reward.model_name_or_path must stay at None", "verifiable scores", "'x'"]),
+    ({"train.async_enable": True}, ["train.async_enable must stay off"]),
+    ({"train.partial_rollout_enable": True}, ["train.partial_rollout_enable must stay off"]),
+    ({"train.colocate_critic_reward": True}, ["train.colocate_critic_reward must stay off"]),
+    ({"algo.dynamic_filtering_enable": True}, ["algo.dynamic_filtering_enable must stay off"]),
+    ({"data.max_images_per_prompt": 1}, ["data.max_images_per_prompt must stay off", "only text"]),
+    (
+        {"rollout.vllm_generate_batch_size": 3},
+        ["rollout.vllm_generate_batch_size must be null or rollout.batch_size = 1024", "got 3"],
+    ),
+    ({"coba.tau": -1.0}, ["coba: ", "tau", "-1.0"]),
+    ({"coba.eps": 0.6}, ["coba: ", "eps", "0.6"]),
+    ({"coba.budget.min": 0}, ["coba: ", "budget_min", "0"]),
+    ({"coba.budget.min": 9, "coba.budget.max": 8}, ["coba: ", "budget_m", "8"]),
+    ({"coba.alpha_max": 99.0}, ["coba: ", "alpha_max", "99.0"]),
+    ({"coba.pass_rate.success_threshold": 0.0}, ["coba: ", "success_threshold", "0.0"]),
+    ({"rollout.n_samples_per_prompt": 1}, ["rollout.n_samples_per_prompt must be >= 2", "got 1"]),
+    (
+        {"coba.budget.min": 9},
+        ["coba.budget.min * rollout.batch_size must be <=", "9 * 1024 = 9216 > 1024 * 8 = 8192"],
+    ),
+    (
+        {"coba.budget.max": 7},
+        ["coba.budget.max * rollout.batch_size must be >=", "7 * 1024 = 7168 < 1024 * 8 = 8192"],
+    ),
+    ({"ds.ring_attn_size": 2}, ["must be a multiple of ds.ring_attn_size * ds.tensor_parallel_size", "1 and 2"]),
+    ({"train.batch_size": 100}, ["must be a multiple of train.batch_size", "1024 * 8 = 8192 and 100"]),
+    (
+        {"train.micro_batch_size": 3},
+        ["train.batch_size must be a multiple of train.micro_batch_size * ranks", "128 and 3 * 1"],
+    ),
+    (
+        {"rollout.micro_batch_size": 3},
+        ["must be a multiple of rollout.micro_batch_size * ranks", "8192 and 3 * 1 = 3"],
+    ),
+    ({"ds.zero_stage": 4}, ["ds.zero_stage must be 0, 1, 2 or 3", "got 4"]),
+    ({"algo.kl.use_loss": True}, ["algo.kl.use_loss needs algo.kl.init_coef > 0", "got 0"]),
+    (
+        {"algo.kl.init_coef": 0.1, "train.colocate_actor_ref": True, "ref.num_gpus_per_node": 8},
+        ["colocated policy and reference need equal", "actor (1, 1) and ref (1, 8)"],
+    ),
+    ({"train.colocate_all": True, "vllm.num_engines": 2}, ["train.colocate_all needs", "1 * 1 and 2"]),
+    ({"vllm.enable_sleep": True}, ["vllm.enable_sleep needs train.colocate_all"]),
+    ({"ds.enable_sleep": True}, ["ds.enable_sleep needs train.colocate_all"]),
+    ({"train.dynamic_batch_enable": True}, ["train.dynamic_batch_enable needs ds.packing_samples"]),
+    ({"ds.ring_attn_size": 2, "actor.num_gpus_per_node": 2}, ["ds.ring_attn_size > 1 needs ds.packing_samples"]),
+    ({"data.input_template": "Question:"}, ["data.input_template must contain {}", "'Question:'"]),
+    ({"ckpt.max_num": 1}, ["ckpt.max_num must be >= 2", "got 1"]),
+    ({"ckpt.load_enable": True, "ckpt.disable_ds": True}, ["ckpt.load_enable needs DeepSpeed checkpoints"]),
+    ({"ckpt.load_enable": True}, ["ckpt.load_enable needs to know where", "coba.run_dir"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "parts"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
+def test_refused_with_key_rule_and_value(changes, parts):
+    message = message_of(changes)
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize("key", _AT_LEAST_ONE)
+def test_counts_are_at_least_one(key):
+    assert message_of({key: 0}) == f"{key} must be >= 1, got 0"
+
+
+@pytest.mark.parametrize("key", _NOT_NEGATIVE)
+def test_not_negative(key):
+    assert message_of({key: -0.5}) == f"{key} must be >= 0, got -0.5"
+
+
+@pytest.mark.parametrize("key", _POSITIVE)
+def test_positive(key):
+    assert message_of({key: 0.0}) == f"{key} must be > 0, got 0.0"
+
+
+def test_ranks_and_rollouts():
+    config = base_config({"actor.num_nodes": 2, "actor.num_gpus_per_node": 8, "ds.ring_attn_size": 4})
+    assert data_parallel_size(config) == 4
+    assert rollouts_per_step(config) == 1024 * 8

@@ -1,0 +1,180 @@
+"""Reward files and what they may return; errors that reach the trainer."""
+
+import asyncio
+import pickle
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+
+from coba_openrlhf.rewards.scorer import RewardError, Scored, ScorerSpec, make_scorer
+
+
+@pytest.fixture
+def scorer_of(tmp_path):
+    """A scorer from the body of ``reward_func``."""
+
+    def make(body, header=""):
+        file = tmp_path / "my_reward.py"
+        file.write_text(f"{header}\ndef reward_func(queries, prompts, labels):\n{textwrap.indent(body, '    ')}\n")
+        return make_scorer(ScorerSpec("math", 5.0, (str(file),)))
+
+    return make
+
+
+def score(scorer, *, query="q r", prompt="q", response="r", label="1"):
+    return asyncio.run(scorer.score(query=query, prompt=prompt, response=response, label=label))
+
+
+@pytest.mark.parametrize(
+    ("returned", "scored"),
+    [
+        ("{'rewards': 1}", Scored(1.0, 1.0, {})),
+        ("{'rewards': [0.5]}", Scored(0.5, 0.5, {})),
+        ("{'rewards': True}", Scored(1.0, 1.0, {})),
+        ("{'rewards': -3.0, 'scores': 0}", Scored(-3.0, 0.0, {})),
+        ("{'rewards': None}", Scored(None, None, {})),
+        ("{'rewards': [None], 'scores': [None]}", Scored(None, None, {})),
+        ("{'rewards': 0, 'scores': None, 'extra_logs': None}", Scored(0.0, 0.0, {})),
+        ("{'rewards': 1, 'extra_logs': {'a': 2, 'b': [3], 'c': None}}", Scored(1.0, 1.0, {"a": 2.0, "b": 3.0})),
+    ],
+)
+def test_dictionaries(scorer_of, returned, scored):
+    assert score(scorer_of(f"return {returned}")) == scored
+
+
+@pytest.mark.parametrize("tensor", ["torch.tensor(0.5)", "torch.tensor([0.5])", "torch.tensor([[0.5]])"])
+def test_tensors(scorer_of, tensor):
+    body = f"return {{'rewards': {tensor}, 'scores': {tensor}, 'extra_logs': {{'a': {tensor}}}}}"
+    assert score(scorer_of(body, "import torch")) == Scored(0.5, 0.5, {"a": 0.5})
+
+
+def test_arguments_are_lists_of_one(scorer_of):
+    body = "assert (queries, prompts, labels) == (['q r'], ['q'], ['1'])\nreturn {'rewards': 1.0}"
+    assert score(scorer_of(body)).reward == 1.0
+
+
+def test_exception_carries_the_files_traceback(scorer_of):
+    scorer = scorer_of("return {'rewards': labels[0] / 2}")
+    with pytest.raises(RewardError) as error:
+        score(scorer)
+    assert "my_reward.py" in str(error.value)
+    assert "labels[0] / 2" in str(error.value)
+    assert "TypeError" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("{'rewards': 1.5}", r"'scores' must be in \[0, 1\] because budgets follow them, got 1\.5"),
+        ("{'rewards': -1.0}", r"'scores' must be in \[0, 1\]"),
+        ("{'rewards': 0.0, 'scores': 2}", r"'scores' must be in \[0, 1\].*got 2"),
+        ("{'rewards': float('nan')}", "'rewards' must be finite, got nan"),
+        ("{'rewards': 0, 'scores': float('inf')}", "'scores' must be finite, got inf"),
+        ("{'rewards': 0, 'extra_logs': {'a': float('nan')}}", "'a' must be finite"),
+        ("{'rewards': [1, 0]}", "'rewards' must have one value per query, got 2 for 1 query"),
+        ("{'rewards': []}", "got 0 for 1 query"),
+        ("{'rewards': 'good'}", "'rewards' must be a number, got 'good'"),
+        ("{'reward': 1}", "must return a dict with 'rewards', got dict"),
+        ("[1.0]", "must return a dict with 'rewards', got list"),
+        ("None", "must return a dict with 'rewards', got NoneType"),
+    ],
+)
+def test_refused_results_name_the_file(scorer_of, returned, message):
+    with pytest.raises(RewardError, match=message) as error:
+        score(scorer_of(f"return {returned}"))
+    assert "my_reward.py" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "No such file"), ("x = 1\n", "reward_func"), ("def reward_func(:\n", "SyntaxError"), ("1 / 0\n", "ZeroDivision")],
+    ids=["missing", "no function", "syntax", "raises"],
+)
+def test_file_that_cannot_be_loaded(tmp_path, text, message):
+    file = tmp_path / "my_reward.py"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(RewardError, match=message) as error:
+        make_scorer(ScorerSpec("math", 5.0, (str(file),)))
+    assert str(file) in str(error.value)
+
+
+def test_reward_error_crosses_processes():
+    again = pickle.loads(pickle.dumps(RewardError("message")))
+    assert isinstance(again, RuntimeError)
+    assert str(again) == "message"
+
+
+def test_verifier_scores_the_response_not_the_prompt():
+    scorer = make_scorer(ScorerSpec("exact", 30.0))
+    try:
+        assert score(scorer, query="1 2", prompt="1", response="2", label=2) == Scored(1.0, 1.0, {})
+        assert score(scorer, query="1 2", prompt="1", response="2", label=1) == Scored(0.0, 0.0, {})
+    finally:
+        scorer._pool.close()
+
+
+def test_reward_server_failure_names_the_server(monkeypatch):
+    """Nothing listens there; upstream's client tries five times, so its pauses are cut."""
+    real_sleep = asyncio.sleep
+    monkeypatch.setattr("asyncio.sleep", lambda _seconds: real_sleep(0))
+    scorer = make_scorer(ScorerSpec("math", 5.0, ("http://127.0.0.1:9/reward",)))
+    with pytest.raises(RewardError, match=r"reward server http://127\.0\.0\.1:9/reward failed"):
+        score(scorer)
+
+
+class OneAnswerEngine:
+    """Stands for vLLM: continues every prompt with the same tokens."""
+
+    async def generate(self, prompt_token_ids, sampling_params, multi_modal_data=None):
+        answer = SimpleNamespace(token_ids=[7, 8], finish_reason="length", logprobs=None)
+        return SimpleNamespace(outputs=[answer])
+
+
+class LetterTokenizer:
+    """A letter per token; 8 is a special token."""
+
+    def __call__(self, text, add_special_tokens, return_tensors):
+        import torch
+
+        return {"input_ids": torch.tensor([[ord(c) for c in text]])}
+
+    def decode(self, tokens, skip_special_tokens):
+        return "".join(chr(t) if t > 8 else {7: "r", 8: "" if skip_special_tokens else "<end>"}[t] for t in tokens)
+
+
+def execute(scorer):
+    from coba_openrlhf.rewards.scoring_executor import ScoringExecutor
+
+    sampling_params = SimpleNamespace(max_tokens=4, logprobs=None)
+    return asyncio.run(
+        ScoringExecutor(scorer).execute("ab", "1", sampling_params, 16, LetterTokenizer(), OneAnswerEngine())
+    )
+
+
+def test_executor_hands_over_query_prompt_and_response(scorer_of):
+    scorer = scorer_of(
+        "assert (queries, prompts) == (['abr<end>'], ['ab']), (queries, prompts)\n"
+        "return {'rewards': -2, 'scores': 0.5, 'extra_logs': {'n': 3}}"
+    )
+    output = execute(scorer)
+    assert (output["reward"], output["scores"], output["extra_logs"]) == (-2.0, 0.5, {"n": 3.0})
+    assert output["observation_tokens"] == [97, 98, 7, 8]
+    assert output["truncated"] is True
+
+
+def test_executor_scores_without_special_tokens():
+    scorer = make_scorer(ScorerSpec("exact", 30.0))
+    try:
+        assert asyncio.run(scorer.score(query="", prompt="", response="r", label="r")).score == 1.0
+        output = execute(scorer)
+        assert (output["reward"], output["label"]) == (0.0, "1")
+    finally:
+        scorer._pool.close()
+
+
+def test_executor_lets_reward_errors_through(scorer_of):
+    """Upstream logs them and goes on without a reward."""
+    with pytest.raises(RewardError, match="ZeroDivisionError"):
+        execute(scorer_of("return 1 / 0"))
