@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
     """Join the cluster of this job (or ``RAY_ADDRESS``), or start Ray on this machine.
 
     Raises:
-        ConfigError: The cluster has too few GPUs or CPUs for the placement groups, which would wait for ever.
+        ConfigError: The cluster has too few GPUs or CPUs, or others keep them for PLACEMENT_SECONDS.
     """
     environment = {
         "TOKENIZERS_PARALLELISM": os.environ.get("TOKENIZERS_PARALLELISM", "true"),
@@ -86,6 +87,11 @@ def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
     joins = bool(os.environ.get("RAY_ADDRESS"))
     local = {} if joins or device == "cuda" else {"num_gpus": needed["GPU"], "num_cpus": needed["CPU"]}
     ray.init(runtime_env=runtime_env, log_to_driver=log_to_driver, configure_logging=False, **local)
+    _require_resources(needed, device)
+
+
+def _require_resources(needed: dict[str, int], device: str) -> None:
+    """Upstream's placement groups wait for ever; here a wait has a reason on the console and an end."""
     present = ray.cluster_resources()
     for name, count in needed.items():
         if present.get(name, 0) < count:
@@ -94,13 +100,29 @@ def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
                 f"the run needs {count} {name}s, Ray has {present.get(name, 0):g}"
                 + (f"; on a machine without GPUs Ray is told to pretend{hint}" if device == "cpu" else "")
             )
+    deadline = time.monotonic() + PLACEMENT_SECONDS
+    announced = False
+    while True:
+        free = ray.available_resources()
+        missing = [
+            f"{count} {name}s, {free.get(name, 0):g} free"
+            for name, count in needed.items()
+            if free.get(name, 0) < count
+        ]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise ConfigError(f"other jobs kept Ray's resources for {PLACEMENT_SECONDS} s: the run needs {missing[0]}")
+        if not announced:
+            print(f"waiting for other jobs on this Ray: the run needs {missing[0]}", flush=True)
+            announced = True
+        time.sleep(1)
 
 
 def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     """Create all actors and load all models; Ray must be running.
 
     Raises:
-        TimeoutError: The cluster's resources stayed taken by others.
         ray.exceptions.RayError: An actor failed to start.
     """
     args = to_openrlhf_args(config, run_dir)

@@ -14,6 +14,7 @@ from coba_openrlhf.config.namespace import to_openrlhf_args
 from coba_openrlhf.data.prompt_stream import PromptBatch
 from coba_openrlhf.trainer.rollout_batch import RolloutBatch
 
+
 def base_config(changes=None):
     """A small valid configuration, with ``{"dotted.option": value}`` on top."""
     config = RunConfig()

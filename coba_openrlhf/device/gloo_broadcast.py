@@ -20,6 +20,6 @@ class GlooBroadcast:
         options.rootTensor = 0
         # gloo has no bfloat16: the same bytes travel as uint8.
         data = tensor.detach().contiguous()
-        self._group.broadcast([data.view(torch.uint8).view(-1)], options).wait()
+        self._group.broadcast([data.view(-1).view(torch.uint8)], options).wait()
         if data.data_ptr() != tensor.data_ptr():
             tensor.copy_(data)

@@ -18,7 +18,7 @@ def test_device_is_cuda(monkeypatch):
 
 def test_real_flash_attn_is_used():
     pytest.importorskip("flash_attn")
-    import coba_openrlhf.device.ready  # noqa: F401
+    import coba_openrlhf.device.ready  # noqa: F401  isort: skip
     from openrlhf.models import ring_attn_utils
 
     assert ring_attn_utils.unpad_input.__module__.startswith("flash_attn")

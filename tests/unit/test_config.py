@@ -42,11 +42,12 @@ def test_exponents_without_a_point_are_floats(base):
 
 
 def test_upstream_spellings():
-    config, dry_run = load_config(
+    line = (
         "--ds.packing_samples --actor.eps_clip_low_high 0.1 0.3 --reward.clip_range -5 5 --actor.adam.betas 0.8 0.9 "
         "--algo.advantage.is_correction_threshold 3 --ds.lora.target_modules q_proj v_proj "
-        "--eval.steps -1 --vllm.enforce_eager=true --dry_run".split()
+        "--eval.steps -1 --vllm.enforce_eager=true --dry_run"
     )
+    config, dry_run = load_config(line.split())
     assert config.ds.packing_samples is True
     assert config.vllm.enforce_eager is True
     assert config.actor.eps_clip_low_high == (0.1, 0.3)
@@ -158,7 +159,8 @@ def test_help_exits_cleanly(capsys):
 def test_configuration_loads_nothing_heavy():
     code = (
         "import sys; from coba_openrlhf.config import check, load_config; load_config([]); "
-        "print(*sorted({'torch', 'ray', 'vllm', 'deepspeed', 'openrlhf', 'transformers', 'datasets'} & set(sys.modules)))"
+        "heavy = {'torch', 'ray', 'vllm', 'deepspeed', 'openrlhf', 'transformers', 'datasets'}; "
+        "print(*sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

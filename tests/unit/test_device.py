@@ -1,6 +1,5 @@
 """The CPU layer: OpenRLHF importable and usable without CUDA, and safe over gloo."""
 
-
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import torch
 import torch.multiprocessing as mp
 
 from coba_openrlhf.device import DEVICE_VARIABLE, cpu_environment, device_kind, is_cpu
+from tests.gloo_ranks import broadcast_rank, sent_tensors
 from tests.rollouts import base_args
 
 
@@ -29,14 +29,6 @@ def test_flash_attn_standin_leaves_no_trace():
         "is_flash_attn_2_available(), Actor.__name__)"
     )
     assert shown == "[] None False Actor"
-
-
-def test_openrlhf_models_need_the_standin():
-    """If this fails, upstream imports without flash-attn and the stand-in can go."""
-    shown = run_python(
-        "try:\n import openrlhf.models\nexcept ModuleNotFoundError as error:\n print(error.name)\nelse:\n print('imported')"
-    )
-    assert shown == "flash_attn"
 
 
 def test_standin_is_not_installed_twice():
@@ -87,9 +79,9 @@ def test_ring_attention_is_refused():
 
 def test_cuda_standins_in_a_fresh_process():
     shown = run_python(
-        "import torch; from coba_openrlhf.device import cuda_standin; cuda_standin.install(); d = torch.cuda.current_device(); "
-        "torch.cuda.set_device(0); torch.cuda.synchronize(); torch.cuda.empty_cache(); "
-        "print(torch.zeros(1, device=d).device, torch.device(f'cuda:{d}'), torch.cuda.current_stream(), torch.cuda.is_available())"
+        "import torch; from torch import cuda; from coba_openrlhf.device import cuda_standin; cuda_standin.install(); "
+        "cuda.set_device(0); cuda.synchronize(); cuda.empty_cache(); d = cuda.current_device(); "
+        "print(torch.zeros(1, device=d).device, torch.device(f'cuda:{d}'), cuda.current_stream(), cuda.is_available())"
     )
     assert shown == "cpu cuda:0 None False"
 
@@ -123,11 +115,17 @@ def test_unknown_device_is_refused(monkeypatch):
         device_kind()
 
 
-def test_cpu_environment_keeps_what_the_user_set(monkeypatch):
+def test_cpu_environment_divides_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert [cpu_environment(n)["OMP_NUM_THREADS"] for n in (1, 2, 3, 8, 9)] == ["8", "4", "2", "1", "1"]
+
+
+def test_cpu_environment_keeps_what_the_user_set(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "4")
-    environment = cpu_environment()
-    assert environment["OMP_NUM_THREADS"] == "1"
+    environment = cpu_environment(2)
+    assert environment["OMP_NUM_THREADS"] == "3"
     assert environment["VLLM_CPU_KVCACHE_SPACE"] == "4"
     assert environment[DEVICE_VARIABLE] == "cpu"
     assert environment["DS_ACCELERATOR"] == "cpu"
@@ -176,28 +174,6 @@ def test_deepspeed_knows_the_sequential_gather():
     assert DeepSpeedZeroConfig(stage3_allgather_sequential=True).allgather_sequential is True
 
 
-SHAPES = [(3, 5), (), (1000,)]
-
-
-def sent_tensors():
-    generator = torch.Generator().manual_seed(0)
-    tensors = [torch.randn(shape, generator=generator).to(torch.bfloat16) for shape in SHAPES]
-    tensors[2][:4] = torch.tensor([float("nan"), float("inf"), -0.0, 1e-40])
-    return [*tensors, torch.randn(8, 6, generator=generator).t()]
-
-
-def broadcast_rank(rank, port, results):
-    from coba_openrlhf.device.gloo_broadcast import GlooBroadcast
-
-    group = GlooBroadcast("127.0.0.1", port, rank, 2)
-    received = []
-    for tensor in sent_tensors():
-        buffer = tensor if rank == 0 else torch.full_like(tensor, 7.0)
-        group.broadcast(buffer, src=0, stream=None)
-        received.append(buffer)
-    results.put((rank, [t.contiguous().view(torch.uint8).tolist() if t.dim() else t.item() for t in received]))
-
-
 def test_gloo_broadcast_transfers_bits_exactly():
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -207,11 +183,9 @@ def test_gloo_broadcast_transfers_bits_exactly():
     ranks = [context.Process(target=broadcast_rank, args=(rank, port, results)) for rank in range(2)]
     for process in ranks:
         process.start()
-    received = dict(results.get(timeout=100) for _ in ranks)
+    received = dict(results.get(timeout=90) for _ in ranks)
     for process in ranks:
         process.join(timeout=30)
         assert process.exitcode == 0
     assert received[1] == received[0]
     assert received[0][1] == sent_tensors()[1].item()
-
-

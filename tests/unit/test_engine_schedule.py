@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coba_openrlhf.trainer.engine_schedule import Assignment, schedule_rollouts
@@ -12,12 +12,18 @@ from coba_openrlhf.trainer.engine_schedule import Assignment, schedule_rollouts
 budgets_P = st.lists(st.integers(0, 40), max_size=30)
 
 
+@settings(deadline=None, derandomize=True)
 @given(budgets_P, st.integers(1, 9))
 def test_covers_every_rollout_once(budgets, num_engines):
-    covered = [(a.prompt, a.first + k) for a in schedule_rollouts(np.array(budgets, np.int64), num_engines) for k in range(a.count)]
+    covered = [
+        (a.prompt, a.first + k)
+        for a in schedule_rollouts(np.array(budgets, np.int64), num_engines)
+        for k in range(a.count)
+    ]
     assert covered == [(prompt, k) for prompt, budget in enumerate(budgets) for k in range(budget)]
 
 
+@settings(deadline=None, derandomize=True)
 @given(budgets_P, st.integers(1, 9))
 def test_loads_differ_by_at_most_one(budgets, num_engines):
     load = np.zeros(num_engines, np.int64)
@@ -27,6 +33,7 @@ def test_loads_differ_by_at_most_one(budgets, num_engines):
     assert load.max() - load.min() <= 1
 
 
+@settings(deadline=None, derandomize=True)
 @given(budgets_P, st.integers(1, 9))
 def test_splits_at_most_engines_minus_one(budgets, num_engines):
     assignments = schedule_rollouts(np.array(budgets, np.int64), num_engines)

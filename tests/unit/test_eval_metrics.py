@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coba_openrlhf.evaluation.metrics import avg_at_k, pass_at_k
@@ -24,6 +24,7 @@ def test_impossible_k_is_refused(k):
         pass_at_k(np.zeros((2, 4)), k)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1, max_size=4), st.integers(1, 5))
 def test_unbiased_over_all_subsets(right_NK, k):
     score_NK = np.array(right_NK, np.float64)
@@ -31,6 +32,7 @@ def test_unbiased_over_all_subsets(right_NK, k):
     assert pass_at_k(score_NK, k) == pytest.approx(np.mean(enumerated))
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_pass_at_one_is_avg_of_binary_scores(right_NK):
     score_NK = np.array(right_NK, np.float64)

@@ -232,7 +232,9 @@ def test_seven_rewards_of_a_fifth_are_the_trap():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_unscored_rollout_leaves_mean_and_std(estimator):
     """``[1, None, 0]`` is the group ``[1, 0]``; the number standing for None does not matter."""
-    advantage_R, std_R = compute(np.float32([1, 77, 0]), np.zeros(3, np.int64), np.array([True, False, True]), estimator)
+    advantage_R, std_R = compute(
+        np.float32([1, 77, 0]), np.zeros(3, np.int64), np.array([True, False, True]), estimator
+    )
     pair_R, pair_std_R = compute(np.float32([1, 0]), np.zeros(2, np.int64), np.ones(2, np.bool_), estimator)
     assert advantage_R.tolist() == [pair_R[0], 0.0, pair_R[1]]
     assert std_R.tolist() == [pair_std_R[0], 0.0, pair_std_R[1]]

@@ -48,7 +48,10 @@ def test_missing_second_file(here):
 
 @pytest.mark.parametrize(
     ("changes", "option", "wanted"),
-    [({"data.input_key": "question"}, "data.input_key", "question"), ({"data.label_key": "gold"}, "data.label_key", "gold")],
+    [
+        ({"data.input_key": "question"}, "data.input_key", "question"),
+        ({"data.label_key": "gold"}, "data.label_key", "gold"),
+    ],
 )
 def test_missing_column_names_file_wanted_and_present(here, changes, option, wanted):
     write_rows(here / "train.jsonl", {"input": "1+1=", "answer": "2"})
@@ -176,7 +179,10 @@ def test_no_checkpoint_yet(tmp_path):
         ({"algo.kl.init_coef": 0.1, "ref.num_gpus_per_node": 2}, 4),
         ({"algo.kl.init_coef": 0.1, "ref.num_gpus_per_node": 1, "train.colocate_actor_ref": True}, 2),
         ({"train.colocate_all": True}, 1),
-        ({"actor.num_nodes": 2, "actor.num_gpus_per_node": 4, "vllm.num_engines": 3, "vllm.tensor_parallel_size": 2}, 14),
+        (
+            {"actor.num_nodes": 2, "actor.num_gpus_per_node": 4, "vllm.num_engines": 3, "vllm.tensor_parallel_size": 2},
+            14,
+        ),
     ],
 )
 def test_gpus_needed(changes, gpus):
@@ -194,4 +200,3 @@ def test_describe_shows_the_arithmetic(tmp_path):
 def test_written_configuration(tmp_path):
     preflight.write_config(tmp_path / "a" / "run", "x: 1\n")
     assert (tmp_path / "a" / "run" / "config.yaml").read_text() == "x: 1\n"
-    assert json.loads((tmp_path / "a" / "run" / "status.json").read_text()) == {"status": "started"}

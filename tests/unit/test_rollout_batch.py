@@ -43,7 +43,6 @@ def test_metrics_are_of_raw_scores():
         "rollout/response_length_mean": 3.0,
         "rollout/truncated_rate": pytest.approx(0.2),
         "rollout/num_samples": 5.0,
-        "rollout/num_padding": 0.0,
     }
 
 

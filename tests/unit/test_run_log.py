@@ -16,7 +16,7 @@ def write_steps(log, steps):
     rollouts = rollout_batch([2, 3], [1, 0, np.nan, 0.5, 1], lengths=[1, 2, 3, 4, 5])
     for step in steps:
         log.write_metrics(step, {"x": float(step)})
-        log.write_allocations(step, pad_rollouts(rollouts, 4), np.array([0.5, 0.25]), np.array([2, 3]))
+        log.write_allocations(step, pad_rollouts(rollouts, 4), np.array([0.5, 0.25]), np.array([2, 3]), 1.0)
 
 
 def metric_rows(run_dir):
@@ -34,9 +34,18 @@ def test_one_row_per_prompt_and_step(tmp_path):
         "pass_rate": [0.5, 0.25] * 2,
         "budget": [2, 3] * 2,
         "scored": [2, 2] * 2,
-        "successes": [1.0, 1.5] * 2,
+        "successes": [1, 1] * 2,
         "tokens": [3, 12] * 2,
     }
+
+
+def test_a_success_reaches_the_threshold(tmp_path):
+    """The allocator's definition: a score of at least coba.pass_rate.success_threshold; unscored is none."""
+    rollouts = rollout_batch([3, 2], [0.5, 0.4, np.nan, 1, 0])
+    for step, threshold in enumerate([0.4, 0.5, 1.0], start=1):
+        RunLog(str(tmp_path), step).write_allocations(step, rollouts, np.zeros(2), np.array([3, 2]), threshold)
+    successes = pq.read_table(tmp_path / "allocations.parquet")["successes"].to_pylist()
+    assert successes == [2, 1, 1, 1, 0, 1]
 
 
 def test_resume_removes_what_is_repeated(tmp_path):

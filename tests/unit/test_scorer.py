@@ -88,7 +88,12 @@ def test_refused_results_name_the_file(scorer_of, returned, message):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "No such file"), ("x = 1\n", "reward_func"), ("def reward_func(:\n", "SyntaxError"), ("1 / 0\n", "ZeroDivision")],
+    [
+        (None, "No such file"),
+        ("x = 1\n", "reward_func"),
+        ("def reward_func(:\n", "SyntaxError"),
+        ("1 / 0\n", "ZeroDivision"),
+    ],
     ids=["missing", "no function", "syntax", "raises"],
 )
 def test_file_that_cannot_be_loaded(tmp_path, text, message):

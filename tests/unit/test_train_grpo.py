@@ -66,7 +66,10 @@ def test_dry_run_starts_no_ray(here):
 
 def test_module_exits_with_the_status(here):
     done = subprocess.run(
-        [sys.executable, "-m", "coba_openrlhf.train_grpo", "--coba.taw", "3"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "coba_openrlhf.train_grpo", "--coba.taw", "3"],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 2
     assert done.stderr == "configuration error: unknown option --coba.taw; did you mean 'coba.tau'?\n"

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +21,7 @@ from coba_openrlhf.rewards.verifiers import (
 )
 
 # Takes minutes to evaluate, which the verifiers themselves do not limit.
-HOSTILE = r"\boxed{" + "!" .join(["9999999"] + [""] * 3) + "}"
+HOSTILE = r"\boxed{" + "!".join(["9999999"] + [""] * 3) + "}"
 
 
 @pytest.mark.parametrize(
@@ -55,12 +56,13 @@ def test_numeric(response, label, right):
     assert verify_numeric(response, label) == right
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.text(alphabet="0123456789.,-+eE 五٣x", max_size=12))
 def test_numeric_raises_nothing(response):
     assert verify_numeric(response, "5") in (0.0, 1.0)
 
 
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.floats(-1e9, 1e9, allow_nan=False), st.floats(-1e9, 1e9, allow_nan=False))
 def test_numeric_follows_the_last_number(first, last):
     assert verify_numeric(f"{first!r} then {last!r}.", repr(last)) == 1.0
@@ -90,7 +92,8 @@ def test_math(response, label, right):
 
 
 @pytest.mark.parametrize(
-    "response", ["{" * 3000, r"\boxed{" * 500, r"\boxed{" + "(" * 500 + "}", "\x00\ud800", r"\boxed{\frac{1}{0}}", "^_" * 500]
+    "response",
+    ["{" * 3000, r"\boxed{" * 500, r"\boxed{" + "(" * 500 + "}", "\x00\ud800", r"\boxed{\frac{1}{0}}", "^_" * 500],
 )
 def test_math_raises_nothing(response):
     assert verify_math(response, "12") == 0.0
@@ -127,7 +130,7 @@ def test_every_verifier_scores_its_own_label():
 
 @pytest.fixture(scope="module")
 def math_pool():
-    pool = VerifierPool("math", timeout=2.0)
+    pool = VerifierPool("math", timeout=3.0)
     yield pool
     pool.close()
 
@@ -168,10 +171,14 @@ def test_waiting_for_the_pool_does_not_block_the_loop(math_pool):
     assert ticks > 20
 
 
+def checker_is_loaded():
+    return "math_verify" in sys.modules
+
+
 def test_loading_the_checker_is_not_part_of_the_first_check():
-    pool = VerifierPool("math", timeout=0.5)
+    pool = VerifierPool("math", timeout=1.0)
     try:
-        assert asyncio.run(pool.score("12", "12")) == 1.0
+        assert pool._pool.schedule(checker_is_loaded).result(timeout=60)
     finally:
         pool.close()
 
