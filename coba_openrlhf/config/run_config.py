@@ -141,7 +141,7 @@ def load_config(argv: list[str]) -> tuple[RunConfig, bool]:
     parser = make_parser()
     try:
         parsed = parser.parse_args(argv)
-        values = parser.instantiate_classes(parsed)
+        values = parser.instantiate(parsed)
     except (jsonargparse.ArgumentError, TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error
     fields = {f.name: getattr(values, f.name) for f in dataclasses.fields(RunConfig)}
@@ -188,6 +188,8 @@ def _spell_out(argv: list[str], kinds: dict[str, object]) -> list[str]:
             values.append(argv[i])
             i += 1
         kind = kinds.get(option[2:])
+        if kind is float and values in (["inf"], ["-inf"]):
+            values = [values[0].replace("inf", ".inf")]  # YAML's spelling
         if kind is bool and not values:
             out.append("true")
         elif len(values) > 1 and _takes_several(kind):
@@ -221,6 +223,8 @@ def _check_names(argv: list[str], kinds: dict[str, object]) -> None:
         if name == "config":
             file = inline or (argv[i + 1] if i + 1 < len(argv) else "")
             for key in _keys_of_file(file):
+                if key in groups:
+                    raise ConfigError(f"{file}: {key} must hold options as a mapping, got nothing or a single value")
                 if key not in kinds:
                     raise ConfigError(f"{file}: unknown key {key!r}{_nearest(key, kinds)}")
         elif name not in kinds and name not in groups | {"help", "print_config"}:

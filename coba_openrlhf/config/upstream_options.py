@@ -1,7 +1,7 @@
 """OpenRLHF's own option groups, as typed dataclasses.
 
 One class per dotted prefix (``actor``, ``ds.lora``, ...). Names and types follow OpenRLHF 0.11.2 and so
-do the defaults, except for the few that ``docs/configuration.md`` lists; ``tests/contract/test_options.py``
+do the defaults, except for the few that ``docs/configuration.md`` lists; ``tests/contract/test_upstream.py``
 reads the installed OpenRLHF and fails when an option is missing here or a default differs unannounced.
 
 Options of parts that ragged GRPO does not use (critic, reward model, asynchronous training, ...) exist so

@@ -5,7 +5,7 @@ import logging
 from concurrent.futures import TimeoutError as CheckTimeout
 from multiprocessing import get_context
 
-from pebble import ProcessPool
+from pebble import ProcessExpired, ProcessPool
 
 from .verifiers import VERIFIERS
 
@@ -40,7 +40,7 @@ class VerifierPool:
         )
 
     async def score(self, response: str, label: str) -> float | None:
-        """Score of one response, or None when the check ran into its time limit.
+        """Score of one response, or None when the check ran into its time limit or took its worker down.
 
         Raises:
             Exception: Whatever the verifier raised, with the worker's traceback.
@@ -48,7 +48,7 @@ class VerifierPool:
         future = self._pool.schedule(_check, args=(self._verifier, response, label), timeout=self._timeout)
         try:
             return await asyncio.wrap_future(future)
-        except CheckTimeout:
+        except (CheckTimeout, ProcessExpired):
             return None
 
     def close(self) -> None:

@@ -164,3 +164,15 @@ def test_configuration_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_upstream_spelling_of_infinity():
+    assert load_config(["--ckpt.max_mem", "inf"])[0].ckpt.max_mem == float("inf")
+
+
+@pytest.mark.parametrize("text", ["coba:\n", "coba: 3\n", "coba:\n  budget:\n"])
+def test_a_group_without_options_is_named(tmp_path, text):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"coba(\.budget)? must hold options as a mapping"):
+        load_config(["--config", str(file)])

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coba_openrlhf.rewards import verifier_pool
 from coba_openrlhf.rewards.verifier_pool import VerifierPool
 from coba_openrlhf.rewards.verifiers import (
     VERIFIERS,
@@ -190,5 +192,20 @@ def test_verifier_errors_reach_the_caller():
             asyncio.run(pool.score("12", "twelve"))
         assert asyncio.run(pool.score("12", "12")) == 1.0
         assert math.isfinite(asyncio.run(pool.score("nan", "12")))
+    finally:
+        pool.close()
+
+
+def _die(verifier, response, label):
+    os._exit(1)
+
+
+def test_a_check_that_takes_its_worker_down_is_unscored(monkeypatch):
+    pool = VerifierPool("exact", timeout=20)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(verifier_pool, "_check", _die)
+            assert asyncio.run(pool.score("3", "3")) is None
+        assert asyncio.run(pool.score("3", "3")) == 1.0
     finally:
         pool.close()
