@@ -20,7 +20,7 @@ def render(report: Report) -> str:
         scores = "  ".join(f"{k.removeprefix('eval_')} {v:.3f}" for k, v in m.items() if "_pass" in k)
         return f"{where} held-out  {scores}"
     return (
-        f"{where} reward {m['rollout/reward_mean']:.3f}  signal {m.get('coba/effective_group_rate', 0.0):4.0%}  "
+        f"{where} reward {m['rollout/reward_mean']:.3f}  pass {1 - m.get('coba/failure_rate', 1.0):.3f}  signal {m.get('coba/effective_group_rate', 0.0):4.0%}  "
         f"budgets {m['coba/budget_min']:.0f}-{m['coba/budget_max']:.0f}  sum {m['rollout/num_samples']:.0f}  "
         f"len {m['rollout/response_length_mean']:.0f}  step {m['timing/step_total']:.1f}s  "
         f"wait {1e3 * m['coba/exposed_seconds']:.1f}ms"
