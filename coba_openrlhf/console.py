@@ -1,7 +1,5 @@
 """What a person sees while a run goes on: one line per step."""
 
-import sys
-
 from coba_openrlhf.trainer.report import Report
 
 
@@ -19,14 +17,10 @@ def render(report: Report) -> str:
     if report.kind == "eval":
         scores = "  ".join(f"{k.removeprefix('eval_')} {v:.3f}" for k, v in m.items() if "_pass" in k)
         return f"{where} held-out  {scores}"
+    passed, signal = 1 - m.get("coba/failure_rate", 1.0), m.get("coba/effective_group_rate", 0.0)
     return (
-        f"{where} reward {m['rollout/reward_mean']:.3f}  pass {1 - m.get('coba/failure_rate', 1.0):.3f}  signal {m.get('coba/effective_group_rate', 0.0):4.0%}  "
+        f"{where} reward {m['rollout/reward_mean']:.3f}  pass {passed:.3f}  signal {signal:4.0%}  "
         f"budgets {m['coba/budget_min']:.0f}-{m['coba/budget_max']:.0f}  sum {m['rollout/num_samples']:.0f}  "
         f"len {m['rollout/response_length_mean']:.0f}  step {m['timing/step_total']:.1f}s  "
         f"wait {1e3 * m['coba/exposed_seconds']:.1f}ms"
     )
-
-
-def fail(message: str) -> None:
-    """Print an error where errors go."""
-    print(message, file=sys.stderr, flush=True)

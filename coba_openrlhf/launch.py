@@ -55,16 +55,6 @@ class Pipeline:
         ray.get(self.policy.async_save_model())
 
 
-def detect_device() -> str:
-    """``cuda`` if this process or any node of the connected cluster has a GPU, else ``cpu``."""
-    from coba_openrlhf.device import device_kind
-
-    if os.environ.get(DEVICE_VARIABLE):
-        return device_kind()
-    on_cluster = ray.is_initialized() and any(name.startswith("accelerator_type:") for name in ray.cluster_resources())
-    return "cuda" if on_cluster else device_kind()
-
-
 def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
     """Join the cluster of this job (or ``RAY_ADDRESS``), or start Ray on this machine.
 
@@ -85,7 +75,10 @@ def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
     runtime_env = {"env_vars": {k: v for k, v in environment.items() if k not in job}}
     needed = {"GPU": gpus_needed(config), "CPU": gpus_needed(config) + CONTROLLER_CPUS}
     joins = bool(os.environ.get("RAY_ADDRESS"))
-    local = {} if joins or device == "cuda" else {"num_gpus": needed["GPU"], "num_cpus": needed["CPU"]}
+    # Without GPUs a Ray of our own is started (on CPU "GPU" is a mere count), never a running one joined by chance.
+    local = (
+        {} if joins or device == "cuda" else {"address": "local", "num_gpus": needed["GPU"], "num_cpus": needed["CPU"]}
+    )
     ray.init(runtime_env=runtime_env, log_to_driver=log_to_driver, configure_logging=False, **local)
     _require_resources(needed, device)
 

@@ -8,8 +8,6 @@ from coba_openrlhf.config.namespace import reward_urls
 from coba_openrlhf.rewards.verifiers import check_label
 
 LOCAL_FORMATS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
-# Rows of a local file whose labels are checked before the start.
-CHECKED_ROWS = 1000
 
 
 def check_machine(config: RunConfig, device: str) -> None:
@@ -66,7 +64,7 @@ def _check_dataset(key: str, name: str, config: RunConfig) -> None:
         raise ConfigError(f"{key}: {name} has no rows")
     if config.reward.remote_url or config.train.agent_func_path:
         return
-    for i, label in enumerate(rows[config.data.label_key][:CHECKED_ROWS]):
+    for i, label in enumerate(rows[config.data.label_key]):
         try:
             check_label(config.coba.verifier, "" if label is None else str(label))
         except ValueError as error:
@@ -77,8 +75,8 @@ def _check_cpu(config: RunConfig) -> None:
     attention = config.ds.attn_implementation
     if attention not in ("sdpa", "eager"):
         raise ConfigError(
-            f"ds.attn_implementation must be sdpa or eager where there is no CUDA, got {attention}; if this is meant "
-            "to be a GPU run, torch.cuda.is_available() is false here"
+            f"ds.attn_implementation must be sdpa or eager where there is no CUDA, got {attention}; if the GPUs are "
+            "on other nodes of the cluster, set the environment variable COBA_DEVICE=cuda"
         )
     if config.train.colocate_all:
         raise ConfigError("train.colocate_all shares GPUs and must stay off where there is no CUDA")
@@ -86,44 +84,34 @@ def _check_cpu(config: RunConfig) -> None:
         raise ConfigError(
             f"vllm.tensor_parallel_size must be 1 where there is no CUDA, got {config.vllm.tensor_parallel_size}"
         )
+    if config.train.enable_ema:
+        raise ConfigError("train.enable_ema must stay off where there is no CUDA: upstream averages on the GPU")
     if config.ds.param_dtype != "bf16":
         raise ConfigError(f"ds.param_dtype must be bf16 where there is no CUDA, got {config.ds.param_dtype}")
 
 
-def check_run_dir(run_dir: Path, *, resume: bool) -> None:
-    """A new run needs a folder without an older run; a resumed one needs checkpoints.
+def check_run_dir(run_dir: Path, *, resume: bool, checkpoint: str | None) -> None:
+    """Nothing that an earlier run wrote is overwritten.
+
+    Args:
+        run_dir: Folder of the run.
+        resume: Whether ``ckpt.load_enable`` is on.
+        checkpoint: The checkpoint that was found, None if there is none.
 
     Raises:
-        ConfigError: Otherwise; the message says what to do.
+        ConfigError: The folder holds a run that is not continued; the message says what to do.
     """
     metrics = run_dir / "metrics.jsonl"
-    if not resume and metrics.exists() and metrics.stat().st_size:
-        raise ConfigError(
-            f"coba.run_dir: {run_dir} already holds a run; resume it with --ckpt.load_enable or choose another folder"
-        )
-
-
-def newest_checkpoint(path: Path) -> str | None:
-    """Name of the checkpoint that a resumed run would load, None if there is none."""
-    latest = path / "_actor" / "latest"
-    return latest.read_text().strip() if latest.is_file() else None
-
-
-def check_checkpoint(path: Path, world_size: int) -> None:
-    """ZeRO checkpoints can be read only by as many ranks as wrote them.
-
-    Raises:
-        ConfigError: The checkpoint was written by another number of ranks.
-    """
-    tag = newest_checkpoint(path)
-    if tag is None:
+    if not metrics.exists() or not metrics.stat().st_size or checkpoint is not None:
         return
-    written = len(list((path / "_actor" / tag).glob("*zero_pp_rank_*_optim_states.pt")))
-    if written not in (0, world_size):
+    if resume:
         raise ConfigError(
-            f"ckpt.load_enable: {path / '_actor' / tag} was written by {written} policy ranks, now there are "
-            f"{world_size} (actor.num_nodes * actor.num_gpus_per_node); resume with {written}"
+            f"ckpt.load_enable: {run_dir} holds a run but no complete checkpoint was found (ckpt.path; was "
+            "ckpt.save_steps set?); starting over would erase its logs, so choose another coba.run_dir"
         )
+    raise ConfigError(
+        f"coba.run_dir: {run_dir} already holds a run; resume it with --ckpt.load_enable or choose another folder"
+    )
 
 
 def describe(config: RunConfig, run_dir: Path, device: str) -> str:

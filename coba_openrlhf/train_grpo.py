@@ -27,6 +27,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _train(config: RunConfig, dry_run: bool) -> int:
     from coba_openrlhf import preflight
+    from coba_openrlhf.checkpoints import select_checkpoint
     from coba_openrlhf.device import device_kind
 
     run_dir = Path(config.coba.run_dir or f"runs/{time.strftime('%Y%m%d-%H%M%S')}").resolve()
@@ -34,27 +35,25 @@ def _train(config: RunConfig, dry_run: bool) -> int:
         print(to_yaml(config))
         print(preflight.describe(config, run_dir, device_kind()))
         return 0
-    preflight.check_run_dir(run_dir, resume=config.ckpt.load_enable)
-    checkpoints = Path(config.ckpt.path) if config.ckpt.path else run_dir / "checkpoints"
+    device = device_kind()
+    checkpoint = None
     if config.ckpt.load_enable:
-        preflight.check_checkpoint(checkpoints, config.actor.num_nodes * config.actor.num_gpus_per_node)
-    preflight.check_machine(config, device_kind())
+        checkpoints = Path(config.ckpt.path).resolve() if config.ckpt.path else run_dir / "checkpoints"
+        checkpoint = select_checkpoint(checkpoints, config.actor.num_nodes * config.actor.num_gpus_per_node)
+    preflight.check_run_dir(run_dir, resume=config.ckpt.load_enable, checkpoint=checkpoint)
+    preflight.check_machine(config, device)
 
     # Imported late: these load torch, ray, vllm and deepspeed.
     import ray
 
     from coba_openrlhf import console, launch
 
-    device = launch.detect_device()
     launch.start_ray(config, device, log_to_driver=config.coba.log_to_driver)
     try:
         preflight.write_config(run_dir, to_yaml(config))
         print(preflight.describe(config, run_dir, device), flush=True)
-        tag = preflight.newest_checkpoint(checkpoints) if config.ckpt.load_enable else None
         if config.ckpt.load_enable:
-            print(
-                f"resuming from   {checkpoints / '_actor' / tag if tag else 'nothing: no checkpoint yet'}", flush=True
-            )
+            print(f"resuming from   {checkpoint or 'nothing: no checkpoint yet'}", flush=True)
         launch.run(config, run_dir, device, console.show)
     finally:
         ray.shutdown()

@@ -32,6 +32,7 @@ def check(config: RunConfig) -> None:
     _check_budgets(config)
     _check_batches(config)
     _check_models(config)
+    _check_correction(config)
     _check_checkpoints(config)
 
 
@@ -107,6 +108,11 @@ def _check_ranges(config: RunConfig) -> None:
     betas = config.actor.adam.betas
     _require(all(0 <= b < 1 for b in betas), f"actor.adam.betas must be in [0, 1), got {betas}")
     clip = config.actor.eps_clip_low_high
+    _require(
+        clip is None or config.actor.eps_clip == 0.2,
+        f"actor.eps_clip has no effect while actor.eps_clip_low_high is set, got {config.actor.eps_clip} and {clip}; "
+        "set actor.eps_clip_low_high to null or to the pair you want",
+    )
     _require(clip is None or min(clip) > 0, f"actor.eps_clip_low_high must be > 0, got {clip}")
     dual = config.actor.dual_clip
     _require(dual is None or dual > 1, f"actor.dual_clip must be > 1, got {dual}")
@@ -150,6 +156,8 @@ def _check_unsupported(config: RunConfig) -> None:
         ("train.partial_rollout_enable", config.train.partial_rollout_enable, "it belongs to asynchronous training"),
         ("train.colocate_critic_reward", config.train.colocate_critic_reward, "there is no critic"),
         ("algo.dynamic_filtering_enable", config.algo.dynamic_filtering_enable, "budgets replace filtering"),
+        ("algo.kl.target", config.algo.kl.target is not None, "the adaptive controller counts a fixed batch"),
+        ("use_ms", config.use_ms, "load models and data from local folders instead"),
         ("data.max_images_per_prompt", config.data.max_images_per_prompt > 0, "only text is supported"),
     ):
         _require(not value, f"{key} must stay off: {why}")
@@ -202,10 +210,18 @@ def _check_batches(config: RunConfig) -> None:
     )
     forward = config.rollout.micro_batch_size * parallel
     _require(
-        total % forward == 0,
-        "rollout.batch_size * rollout.n_samples_per_prompt must be a multiple of rollout.micro_batch_size * ranks, "
-        f"got {total} and {config.rollout.micro_batch_size} * {parallel} = {forward}",
+        batch % forward == 0,
+        "train.batch_size must be a multiple of rollout.micro_batch_size * ranks, "
+        f"got {batch} and {config.rollout.micro_batch_size} * {parallel} = {forward}",
     )
+    if config.algo.kl.init_coef > 0:
+        # The reference ranks split the same micro-batches; an uneven split would leave some waiting for ever.
+        ref = config.ref.num_nodes * config.ref.num_gpus_per_node
+        _require(
+            ref % split == 0 and parallel % (ref // split) == 0,
+            "the policy's data-parallel size must be a multiple of the reference's, got "
+            f"{parallel} and ref.num_nodes * ref.num_gpus_per_node / {split} = {ref / split:g}",
+        )
 
 
 def _check_models(config: RunConfig) -> None:
@@ -237,11 +253,29 @@ def _check_models(config: RunConfig) -> None:
     _require(template is None or "{}" in template, f"data.input_template must contain {{}}, got {template!r}")
 
 
+def _check_correction(config: RunConfig) -> None:
+    advantage = config.algo.advantage
+    level, mode = advantage.is_correction_level, advantage.is_correction_mode
+    gating, band = advantage.is_correction_gating, advantage.is_correction_threshold
+    if level == "off":
+        return
+    _require(
+        mode != "clip" or (level == "token" and gating == "ratio"),
+        "algo.advantage.is_correction_mode: clip needs is_correction_level: token and is_correction_gating: ratio, "
+        f"got {level} and {gating}",
+    )
+    _require(
+        gating == "ratio" or len(band) == 1 or band[0] == 0,
+        "algo.advantage.is_correction_threshold must be one upper bound with is_correction_gating: "
+        f"{gating}, got {band}",
+    )
+
+
 def _check_checkpoints(config: RunConfig) -> None:
     ckpt = config.ckpt
     _require(
         ckpt.max_num >= 2,
-        f"ckpt.max_num must be >= 2, so that one survives while the next is written, got {ckpt.max_num}",
+        f"ckpt.max_num must be >= 2, because an old one is removed before the next is written, got {ckpt.max_num}",
     )
     _require(
         not (ckpt.load_enable and ckpt.disable_ds),

@@ -91,7 +91,10 @@ def flatten(config: object, prefix: str = "") -> dict[str, object]:
 
 
 def to_yaml(config: RunConfig) -> str:
-    """The configuration as YAML that ``--config`` reads back to an equal one."""
+    """The configuration as YAML that ``--config`` reads back to an equal one, except for the API key."""
+    if config.logger.wandb.key:
+        wandb = dataclasses.replace(config.logger.wandb, key="hidden")
+        config = dataclasses.replace(config, logger=dataclasses.replace(config.logger, wandb=wandb))
     plain = yaml.safe_load(yaml.safe_dump(_tuples_to_lists(dataclasses.asdict(config))))
     return yaml.safe_dump(plain, sort_keys=False)
 

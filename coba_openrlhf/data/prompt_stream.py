@@ -65,19 +65,29 @@ class PromptStream:
 
     def state_dict(self) -> dict[str, object]:
         """Where the next batch starts, and in which data set."""
-        return {"episode": self._episode, "position": self._position, "fingerprint": self._dataset.fingerprint}
+        return {
+            "episode": self._episode,
+            "position": self._position,
+            "seed": self._seed,
+            "fingerprint": self._dataset.fingerprint,
+        }
 
     def load_state_dict(self, state: dict[str, object]) -> None:
         """Continue from ``state_dict``.
 
         Raises:
-            ValueError: The state belongs to another data set.
+            ValueError: The state belongs to another data set or another seed.
         """
         if state["fingerprint"] != self._dataset.fingerprint:
             raise ValueError(
                 f"the checkpoint was made with another data set (fingerprint {state['fingerprint']}, now "
                 f"{self._dataset.fingerprint}): data.prompt_dataset, its columns, the template or the length limits "
                 "changed; resume with the same data or start a new run"
+            )
+        if state["seed"] != self._seed:
+            raise ValueError(
+                f"the checkpoint was made with train.seed {state['seed']}, now it is {self._seed}: the order of the "
+                "prompts would change in the middle of an episode"
             )
         self._episode = int(state["episode"])  # type: ignore[call-overload]
         self._position = int(state["position"])  # type: ignore[call-overload]

@@ -119,7 +119,7 @@ def _scored_from(result: object, origin: str) -> Scored:
         raise RewardError(f"{origin} must return a dict with 'rewards', got {type(result).__name__}: {result!r:.200}")
     reward = _number(result["rewards"], "rewards", origin)
     score = _number(result.get("scores"), "scores", origin)
-    score = reward if score is None else score
+    score = reward if score is None or reward is None else score
     if score is not None and not 0.0 <= score <= 1.0:
         raise RewardError(
             f"{origin}: 'scores' must be in [0, 1] because budgets follow them, got {score}; return the shaped "

@@ -70,7 +70,8 @@ class CobaTrainer(BasePPOTrainer):
         self._run_dir = run_dir
         self._ledger = Ledger()
         dataset = load_prompts(strategy, tokenizer)
-        self._num_prompts, self._num_overlong = len(dataset), dataset.num_overlong
+        self._num_prompts = len(dataset)
+        self._data_sets = [("training prompts", len(dataset), dataset.num_overlong)]
         self._stream = PromptStream(dataset, args.rollout.batch_size, args.train.num_episodes, args.train.seed)
         self._generator = BudgetedSamplesGenerator(strategy, tokenizer, vllm_engines)
         self._generate_kwargs = {
@@ -82,6 +83,7 @@ class CobaTrainer(BasePPOTrainer):
         self._evaluator = None
         if args.eval.dataset:
             held_out = load_prompts(strategy, tokenizer, evaluation=True)
+            self._data_sets.append(("held-out problems", len(held_out), held_out.num_overlong))
             self._evaluator = Evaluator(held_out, self._generator, args.eval.n_samples_per_prompt)
 
     @property
@@ -111,7 +113,8 @@ class CobaTrainer(BasePPOTrainer):
         """
         step = self._restore()
         self._run_log = RunLog(self._run_dir, step)
-        yield self._note(step, f"{self._num_prompts} prompts; {self._num_overlong} overlong ones left out")
+        for name, num_prompts, num_overlong in self._data_sets:
+            yield self._note(step, f"{num_prompts} {name}; {num_overlong} overlong ones left out")
         if step:
             yield self._note(step, f"resumed after step {step} of {self._num_steps}")
         elif self._evaluator and self.args.coba.eval.at_start:
@@ -121,11 +124,12 @@ class CobaTrainer(BasePPOTrainer):
             step += 1
             metrics, planned, client_states = self._run_step(step, planned)
             yield Report("step", step, self._num_steps, _numbers(metrics))
+            evaluation = self._evaluate(step) if self._evaluates_at(step, is_last=planned is None) else None
+            client_states["ledger"] = self._ledger.state_dict()
             self.save_logs_and_checkpoints(step, metrics, client_states)
-            if self._evaluates_at(step, is_last=planned is None):
-                report = self._evaluate(step)
-                yield report
-                self.save_best_checkpoint(report.metrics, step, client_states)
+            if evaluation is not None:
+                yield evaluation
+                self.save_best_checkpoint(evaluation.metrics, step, client_states)
         for tracker in (self.wandb_logger, self.tensorboard_logger):
             if tracker:
                 tracker.close()
@@ -164,11 +168,9 @@ class CobaTrainer(BasePPOTrainer):
         threshold = self.args.coba.pass_rate.success_threshold
         self._run_log.write_allocations(step, rollouts, allocation.pass_rate_P, allocation.budget_P, threshold)
         client_states = {
-            "episode": planned.batch.episode,
             "global_step": step,
             "data_loader_state_dict": resume_point,
             "allocator": ray.get(allocator_state_ref) if allocator_state_ref else None,
-            "ledger": self._ledger.state_dict(),
         }
         return metrics, next_planned, client_states
 
@@ -215,6 +217,8 @@ class CobaTrainer(BasePPOTrainer):
         if not states.get("global_step"):
             return 0
         self.restore_best_checkpoint_state(states)
+        if self.args.ckpt.best_metric_key:  # named now: the checkpoint's choice does not count
+            self.best_eval_metric_key = self.args.ckpt.best_metric_key
         self._stream.load_state_dict(states["data_loader_state_dict"])
         ray.get(self._allocator.load_state_dict.remote(states["allocator"]))
         self._ledger.load_state_dict(states["ledger"])

@@ -77,18 +77,23 @@ class RaggedExperienceMaker(RemoteExperienceMaker):
             experience.info["return"] = token_reward.sum(dim=-1)
             experience.kl = None
         if args.algo.advantage.estimator == "reinforce_baseline":
-            self._whiten(experiences)
+            self._whiten(experiences, torch.from_numpy(rollouts.scored_R)[index_R].split(sizes))
         return experiences
 
-    def _whiten(self, experiences: list[Experience]) -> None:
-        """Centre and scale token advantages over the whole step, as upstream does for this estimator."""
+    def _whiten(self, experiences: list[Experience], scored: tuple[torch.Tensor, ...]) -> None:
+        """Centre and scale token advantages over the whole step, as upstream does for this estimator.
+
+        Constant groups are shifted with the others, as upstream's are; rollouts without a score stay at 0.
+        """
+        masks = [e.action_mask * s.unsqueeze(-1) for e, s in zip(experiences, scored, strict=True)]
         advantages = torch.cat([experience.advantages.flatten() for experience in experiences]).float()
-        mask = torch.cat([experience.action_mask.flatten() for experience in experiences])
+        mask = torch.cat([m.flatten() for m in masks])
         num_tokens = mask.sum()
         mean = (advantages * mask).sum() / num_tokens
         scale = torch.ones(())
         if not self.args.algo.advantage.no_std_norm:
             variance = ((advantages - mean).pow(2) * mask).sum() / num_tokens
             scale = variance.clamp(min=1e-8).rsqrt()
-        for experience in experiences:
-            experience.advantages = (experience.advantages - mean) * scale
+        for experience, is_scored in zip(experiences, scored, strict=True):
+            whitened = (experience.advantages - mean) * scale
+            experience.advantages = whitened.masked_fill(~is_scored.unsqueeze(-1), 0.0)

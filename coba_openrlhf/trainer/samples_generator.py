@@ -86,7 +86,7 @@ class BudgetedSamplesGenerator(SamplesGenerator):
         experiences, group_ids, scores = [], [], []
         for group_id, responses in enumerate(responses_P):
             for response in responses:
-                score = response["scores"]
+                score = None if response["reward"] is None else response["scores"]
                 scores.append(float("nan") if score is None else float(score))
                 if response["reward"] is None:
                     # Upstream takes a missing reward for "ask the reward model". The rollout is kept out of

@@ -241,7 +241,7 @@ def test_unscored_rollout_leaves_mean_and_std(estimator):
     assert pair_R[0] == -pair_R[1] > 0
 
 
-@pytest.mark.parametrize("estimator", ["group_norm", "rloo", "dr_grpo"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_padding_and_unscored_have_zero_token_advantages(estimator):
     rollouts = rollout_batch([3, 1, 2], [1, np.nan, 0, 1, 0, 1])
     padded = pad_rollouts(rollouts, 8)
@@ -254,6 +254,17 @@ def test_padding_and_unscored_have_zero_token_advantages(estimator):
     done = maker._compute_ragged_advantages(experiences, padded, index_R)
     advantage_R = torch.cat([e.advantages.abs().sum(-1) for e in done])
     assert (advantage_R > 0).tolist() == [True, False, True, False, True, True, False, False]
+
+
+def test_unscored_rollout_has_no_part_in_whitening():
+    """Unequal lengths give the step a mean that is not 0, which must not reach the unscored rollout."""
+    args = base_args({"algo.advantage.estimator": "reinforce_baseline", "rollout.micro_batch_size": 2})
+    with_none = ragged_advantages(rollout_batch([4], [1, 0, 0, np.nan], lengths=[1, 6, 6, 5]), args)
+    without = ragged_advantages(rollout_batch([3], [1, 0, 0], lengths=[1, 6, 6]), args)
+    rows, expected = by_rollout(with_none, "advantages"), by_rollout(without, "advantages")
+    assert not rows[3].any()
+    for row, other in zip(rows, expected, strict=False):
+        assert torch.allclose(row[row != 0], other[other != 0])
 
 
 def test_padding_has_no_weight_in_whitening():

@@ -139,37 +139,19 @@ def test_adam_offload_without_compiler(here, monkeypatch):
 
 
 def test_new_run_needs_an_unused_folder(tmp_path):
-    preflight.check_run_dir(tmp_path, resume=False)
+    preflight.check_run_dir(tmp_path, resume=False, checkpoint=None)
     (tmp_path / "metrics.jsonl").touch()
-    preflight.check_run_dir(tmp_path, resume=False)
+    preflight.check_run_dir(tmp_path, resume=False, checkpoint=None)
     (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n')
-    preflight.check_run_dir(tmp_path, resume=True)
+    preflight.check_run_dir(tmp_path, resume=True, checkpoint="global_step1")
     with pytest.raises(ConfigError, match=f"coba.run_dir: {tmp_path} already holds a run.*ckpt.load_enable"):
-        preflight.check_run_dir(tmp_path, resume=False)
+        preflight.check_run_dir(tmp_path, resume=False, checkpoint=None)
 
 
-@pytest.fixture
-def checkpoint(tmp_path):
-    """A checkpoint of two ranks, as DeepSpeed lays it out."""
-    folder = tmp_path / "_actor" / "global_step4"
-    folder.mkdir(parents=True)
-    for rank in range(2):
-        (folder / f"bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt").touch()
-        (folder / f"zero_pp_rank_{rank}_mp_rank_00_model_states.pt").touch()
-    (tmp_path / "_actor" / "latest").write_text("global_step4\n")
-    return tmp_path
-
-
-def test_checkpoint_of_another_number_of_ranks(checkpoint):
-    assert preflight.newest_checkpoint(checkpoint) == "global_step4"
-    preflight.check_checkpoint(checkpoint, 2)
-    with pytest.raises(ConfigError, match=r"global_step4 was written by 2 policy ranks, now there are 3"):
-        preflight.check_checkpoint(checkpoint, 3)
-
-
-def test_no_checkpoint_yet(tmp_path):
-    assert preflight.newest_checkpoint(tmp_path) is None
-    preflight.check_checkpoint(tmp_path, 3)
+def test_resuming_a_run_without_checkpoint_erases_nothing(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n')
+    with pytest.raises(ConfigError, match=r"no complete checkpoint was found.*ckpt.save_steps"):
+        preflight.check_run_dir(tmp_path, resume=True, checkpoint=None)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ VALID = [
     {},
     {"data.label_key": None, "reward.remote_url": "reward.py"},
     {"data.label_key": None, "train.agent_func_path": "agent.py"},
-    {"algo.kl.init_coef": 0.01, "algo.kl.use_loss": True},
+    {"algo.kl.init_coef": 0.01, "algo.kl.use_loss": True, "ref.num_gpus_per_node": 1},
     {"actor.eps_clip_low_high": None},
     {"ckpt.load_enable": True, "coba.run_dir": "runs/x"},
     {"coba.strategy": "uniform", "coba.budget.min": 1},
@@ -36,6 +36,21 @@ def test_valid_configurations_pass(changes):
 
 # What is changed, and what the message must contain.
 REFUSED = [
+    ({"actor.eps_clip": 0.1}, ["actor.eps_clip has no effect", "0.1"]),
+    ({"algo.kl.target": 0.1}, ["algo.kl.target must stay off"]),
+    ({"use_ms": True}, ["use_ms must stay off"]),
+    (
+        {"algo.kl.init_coef": 0.1, "actor.num_gpus_per_node": 4, "ref.num_gpus_per_node": 8, "train.batch_size": 64},
+        ["multiple of the reference's", "4 and", "8"],
+    ),
+    (
+        {"algo.advantage.is_correction_level": "seq", "algo.advantage.is_correction_mode": "clip"},
+        ["algo.advantage.is_correction_mode: clip needs", "seq"],
+    ),
+    (
+        {"algo.advantage.is_correction_level": "token", "algo.advantage.is_correction_gating": "tv"},
+        ["must be one upper bound", "tv", "[0.5, 5.0]"],
+    ),
     ({"actor.model_name_or_path": None}, ["actor.model_name_or_path must be set", "None"]),
     ({"data.prompt_dataset": ""}, ["data.prompt_dataset must be set", "''"]),
     ({"data.label_key": None}, ["data.label_key must name the column", "coba.verifier: math", "null"]),
@@ -94,13 +109,18 @@ REFUSED = [
     ),
     (
         {"rollout.micro_batch_size": 3},
-        ["must be a multiple of rollout.micro_batch_size * ranks", "8192 and 3 * 1 = 3"],
+        ["must be a multiple of rollout.micro_batch_size * ranks", "128 and 3 * 1 = 3"],
     ),
     ({"ds.zero_stage": 4}, ["ds.zero_stage must be 0, 1, 2 or 3", "got 4"]),
     ({"algo.kl.use_loss": True}, ["algo.kl.use_loss needs algo.kl.init_coef > 0", "got 0"]),
     (
-        {"algo.kl.init_coef": 0.1, "train.colocate_actor_ref": True, "ref.num_gpus_per_node": 8},
-        ["colocated policy and reference need equal", "actor (1, 1) and ref (1, 8)"],
+        {
+            "algo.kl.init_coef": 0.1,
+            "train.colocate_actor_ref": True,
+            "actor.num_gpus_per_node": 8,
+            "ref.num_gpus_per_node": 1,
+        },
+        ["colocated policy and reference need equal", "actor (1, 8) and ref (1, 1)"],
     ),
     ({"train.colocate_all": True, "vllm.num_engines": 2}, ["train.colocate_all needs", "1 * 1 and 2"]),
     ({"vllm.enable_sleep": True}, ["vllm.enable_sleep needs train.colocate_all"]),

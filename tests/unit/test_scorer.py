@@ -34,6 +34,7 @@ def score(scorer, *, query="q r", prompt="q", response="r", label="1"):
         ("{'rewards': True}", Scored(1.0, 1.0, {})),
         ("{'rewards': -3.0, 'scores': 0}", Scored(-3.0, 0.0, {})),
         ("{'rewards': None}", Scored(None, None, {})),
+        ("{'rewards': None, 'scores': 0.7}", Scored(None, None, {})),
         ("{'rewards': [None], 'scores': [None]}", Scored(None, None, {})),
         ("{'rewards': 0, 'scores': None, 'extra_logs': None}", Scored(0.0, 0.0, {})),
         ("{'rewards': 1, 'extra_logs': {'a': 2, 'b': [3], 'c': None}}", Scored(1.0, 1.0, {"a": 2.0, "b": 3.0})),
