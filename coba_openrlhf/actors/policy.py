@@ -64,10 +64,8 @@ class PolicyActor(PolicyModelActor):
         with class_replaced(ppo_actor, "ActorPPOTrainer", PolicyTrainer):
             super().init_model_from_pretrained(strategy, pretrain, max_steps, vllm_engines)
         resumed = bool(self.checkpoint_states)
-        if is_cpu() and not resumed and strategy.args.ds.lora.rank == 0:
-            from coba_openrlhf.device.parameter_guard import compare_with_checkpoint
-
-            compare_with_checkpoint(self.actor.model.module, pretrain, strategy.stage)
+        if not resumed and strategy.args.ds.lora.rank == 0:
+            _verify_parameters(self.actor, strategy, pretrain)
 
 
 class ReferenceActor(ReferenceModelActor):
@@ -76,3 +74,16 @@ class ReferenceActor(ReferenceModelActor):
     def __init__(self, *args, **kwargs):
         prepare_training_process()
         super().__init__(*args, **kwargs)
+
+    def init_model_from_pretrained(self, strategy, pretrain):
+        """Load, shard and, on a CPU, verify the model; raises as ``PolicyActor`` does."""
+        super().init_model_from_pretrained(strategy, pretrain)
+        _verify_parameters(self.model, strategy, pretrain)
+
+
+def _verify_parameters(model, strategy, pretrain):
+    """Guard against ZeRO-3's fault over gloo; does nothing where CUDA is used."""
+    if is_cpu():
+        from coba_openrlhf.device.parameter_guard import compare_with_checkpoint
+
+        compare_with_checkpoint(model.model.module, pretrain, strategy.stage)

@@ -189,3 +189,16 @@ def test_gloo_broadcast_transfers_bits_exactly():
         assert process.exitcode == 0
     assert received[1] == received[0]
     assert received[0][1] == sent_tensors()[1].item()
+
+
+def test_parameter_guard_finds_a_single_wrong_number(tmp_path):
+    from coba_openrlhf.device.parameter_guard import compare_with_checkpoint
+    from coba_openrlhf.prepare.quickstart import build_model, build_tokenizer
+
+    model = build_model(build_tokenizer()).to(torch.bfloat16)
+    model.save_pretrained(tmp_path)
+    assert compare_with_checkpoint(model, str(tmp_path), zero_stage=0) > 0
+    with torch.no_grad():
+        model.model.layers[1].mlp.up_proj.weight[3, 5] += 1.0
+    with pytest.raises(RuntimeError, match=r"differ from .*layers\.1\.mlp\.up_proj\.weight"):
+        compare_with_checkpoint(model, str(tmp_path), zero_stage=0)
