@@ -2,9 +2,7 @@
 
 import json
 import math
-import time
 
-import numba
 import numpy as np
 import pytest
 
@@ -231,27 +229,3 @@ def test_warm_up_leaves_no_trace(config):
     before = allocator.state_dict(), allocator.metrics()
     allocator.warm_up()
     assert (allocator.state_dict(), allocator.metrics()) == before
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="times compiled code")
-def test_step_is_fast_after_a_million_prompts():
-    allocator = Allocator(AllocationConfig())
-    allocator.warm_up()
-    ids = [f"{number:016x}" for number in range(1_000_000)]
-    allocator.observe(ids, np.ones(len(ids)))
-    rng = np.random.default_rng(9)
-    seconds_allocate, seconds_observe = [], []
-    for _ in range(9):
-        batch = [ids[number] for number in rng.choice(len(ids), 512, replace=False)]
-        started = time.perf_counter()
-        allocation = allocator.allocate(batch, 8192)
-        seconds_allocate.append(time.perf_counter() - started)
-        rows_R = [
-            prompt_id for prompt_id, budget in zip(batch, allocation.budget_P, strict=True) for _ in range(budget)
-        ]
-        scores = rng.integers(0, 2, len(rows_R)).tolist()
-        started = time.perf_counter()
-        allocator.observe(rows_R, scores)
-        seconds_observe.append(time.perf_counter() - started)
-    # The best of nine: what the code costs, not what else the machine was doing.
-    assert min(seconds_allocate) < 0.010 and min(seconds_observe) < 0.010
