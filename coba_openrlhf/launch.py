@@ -1,5 +1,6 @@
 """Start Ray, place the actors, train, save."""
 
+import contextlib
 import json
 import os
 import time
@@ -33,6 +34,7 @@ from coba_openrlhf.trainer.report import Report
 CONTROLLER_CPUS = 3
 # Placement groups of an existing cluster may have to wait for another job's actors to end.
 PLACEMENT_SECONDS = 300
+CLOSE_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class Pipeline:
     def save_model(self) -> None:
         """Write the final Hugging Face model to ``ckpt.output_dir``."""
         ray.get(self.policy.async_save_model())
+
+    def close(self) -> None:
+        """End the processes that engines have started; dead or stuck engines are passed over."""
+        with contextlib.suppress(ray.exceptions.RayError):
+            ray.get([engine.close.remote() for engine in self.engines], timeout=CLOSE_SECONDS)
 
 
 def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
@@ -142,9 +149,12 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
 def run(config: RunConfig, run_dir: Path, device: str, show: Callable[[Report], None]) -> None:
     """The whole job: build, train, save the model. Every wait ends when an actor fails."""
     pipeline = build_pipeline(config, run_dir, device)
-    for report in pipeline.fit():
-        show(report)
-    pipeline.save_model()
+    try:
+        for report in pipeline.fit():
+            show(report)
+        pipeline.save_model()
+    finally:
+        pipeline.close()
 
 
 def _make_strategy(args: SimpleNamespace, device: str):

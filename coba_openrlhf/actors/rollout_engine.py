@@ -23,6 +23,12 @@ class RolloutEngine(RolloutRayActor):
         """
         self.executor = ScoringExecutor(make_scorer(spec))
 
+    async def close(self) -> None:
+        """End vLLM's core process and the scorer's workers; Ray would kill them without their cleaning up."""
+        if isinstance(self.executor, ScoringExecutor):
+            self.executor.close()
+        self.llm.shutdown()
+
     async def response_log_probs(self, token_ids: list[int]) -> list[float]:
         """Log-probability of every token after the first under the engine's present weights.
 

@@ -49,6 +49,10 @@ class Scorer(Protocol):
         """Score ``response`` (``query`` is prompt and response as decoded, special tokens included)."""
         ...
 
+    def close(self) -> None:
+        """End what the scorer has started."""
+        ...
+
 
 class VerifierScorer:
     """Scores by a built-in verifier."""
@@ -60,6 +64,10 @@ class VerifierScorer:
         """See ``Scorer``."""
         score = await self._pool.score(response, str(label))
         return Scored(score, score, {})
+
+    def close(self) -> None:
+        """See ``Scorer``; killed workers would leave their semaphores in /dev/shm."""
+        self._pool.close()
 
 
 class RewardFileScorer:
@@ -84,6 +92,9 @@ class RewardFileScorer:
             raise RewardError(f"reward_func of {self._path} failed:\n{traceback.format_exc()}") from error
         return _scored_from(result, self._path)
 
+    def close(self) -> None:
+        """See ``Scorer``; nothing was started."""
+
 
 class RewardServerScorer:
     """Scores by OpenRLHF's reward-server protocol."""
@@ -102,6 +113,9 @@ class RewardServerScorer:
         except Exception as error:
             raise RewardError(f"reward server {', '.join(self._urls)} failed: {error}") from error
         return _scored_from(results[0], ", ".join(self._urls))
+
+    def close(self) -> None:
+        """See ``Scorer``; nothing was started."""
 
 
 def make_scorer(spec: ScorerSpec) -> Scorer:

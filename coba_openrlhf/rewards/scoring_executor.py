@@ -18,6 +18,10 @@ class ScoringExecutor(SingleTurnAgentExecutor):
         super().__init__(remote_rm_url=None)
         self._scorer = scorer
 
+    def close(self) -> None:
+        """End the scorer's processes."""
+        self._scorer.close()
+
     async def execute(self, prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images=None):
         """Upstream's response dictionary with ``reward``, ``scores`` and ``extra_logs`` filled in.
 

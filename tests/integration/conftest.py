@@ -99,6 +99,7 @@ def finished_run(local_ray, options, tiny, tmp_path_factory) -> FinishedRun:
     reports = list(pipeline.fit())
     pipeline.save_model()
     yield FinishedRun(config, run_dir, pipeline, reports)
+    pipeline.close()
     ray.shutdown()
     del os.environ["RAY_ADDRESS"]
 

@@ -3,11 +3,17 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from .conftest import WITH_KL_AND_CHECKPOINTS, read_metrics
 from .local_ray import ROOT, environment
+
+
+def shared_memory():
+    """Semaphores and segments of Python's multiprocessing that exist now."""
+    return {entry.name for entry in Path("/dev/shm").iterdir() if entry.name.startswith(("sem.mp-", "psm_"))}
 
 
 def test_resume_continues_with_the_same_budgets(finished_run, local_ray, options, tmp_path):
@@ -16,6 +22,7 @@ def test_resume_continues_with_the_same_budgets(finished_run, local_ray, options
     shutil.copytree(finished_run.run_dir, resumed)
     shutil.rmtree(resumed / "checkpoints/_actor/global_step6")
     (resumed / "checkpoints/_actor/latest").write_text("global_step4")
+    existing = shared_memory()
     extra = [*WITH_KL_AND_CHECKPOINTS, "--ckpt.load_enable", "--coba.run_dir", str(resumed)]
     done = subprocess.run(
         [sys.executable, "-m", "coba_openrlhf.train_grpo", *options, *extra],
@@ -28,6 +35,7 @@ def test_resume_continues_with_the_same_budgets(finished_run, local_ray, options
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "resumed after step 4 of 6" in done.stdout
+    assert not shared_memory() - existing, "a finished run leaves no shared memory behind"
     assert [r["step"] for r in read_metrics(resumed) if "policy_loss" in r] == [1, 2, 3, 4, 5, 6]
     before = pq.read_table(finished_run.run_dir / "allocations.parquet").to_pandas()
     after = pq.read_table(resumed / "allocations.parquet").to_pandas()
