@@ -3,6 +3,7 @@
 import coba_openrlhf.device.ready  # noqa: F401  isort: skip
 import torch
 from openrlhf.trainer.ray.vllm_worker_wrap import WorkerWrap
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 
 from .gloo_broadcast import GlooBroadcast
 
@@ -33,3 +34,14 @@ class CpuWorkerWrap(WorkerWrap):
         if empty_cache:
             received, self._received_weights = self._received_weights, []
             self.model_runner.reload_weights(weights_iterator=iter(received))
+            self._repack_heads()
+
+    def _repack_heads(self):
+        """Make output heads follow their weights.
+
+        A head that is tied to the embeddings has no weights of its own to load, so vLLM's reload leaves its packed
+        copy as it was: the engine would go on with the head of the model it started from.
+        """
+        for module in self.model_runner.get_model().modules():
+            if isinstance(module, ParallelLMHead):
+                module.quant_method.process_weights_after_loading(module)

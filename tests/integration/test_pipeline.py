@@ -64,6 +64,12 @@ def test_rollouts_are_on_policy_in_the_first_update(steps):
     assert steps[0]["ppo_kl"] == pytest.approx(0.0, abs=1e-6)
 
 
+@torch.no_grad()
+def log_probs(model, ids):
+    """Log-probabilities of all tokens after the first."""
+    return model(ids).logits.float()[0, :-1].log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0]
+
+
 def test_engines_follow_the_trained_weights(finished_run, tiny):
     """Engine and policy agree on a sequence, and both have moved away from the checkpoint they started from."""
     tokenizer = AutoTokenizer.from_pretrained(tiny / "model")
@@ -76,11 +82,15 @@ def test_engines_follow_the_trained_weights(finished_run, tiny):
     policy = ray.get(forward)[0][0][0]
     engines = [torch.tensor(ray.get(e.response_log_probs.remote(tokens))) for e in finished_run.pipeline.engines]
     start = AutoModelForCausalLM.from_pretrained(tiny / "model", dtype=torch.bfloat16)
-    logits = start(ids).logits.float()[0, :-1]
-    before = logits.log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0]
-    moved = (policy - before).abs().mean()
+    before = log_probs(start, ids)
+    # vLLM packs the output head, and with tied embeddings no weight of its own arrives for it.
+    stale_head = AutoModelForCausalLM.from_pretrained(finished_run.run_dir / "model", dtype=torch.bfloat16)
+    stale_head.lm_head.weight = torch.nn.Parameter(start.lm_head.weight.detach().clone())
+    stale = log_probs(stale_head, ids)
     for engine in engines:
-        assert (engine - policy).abs().mean() < 0.2 * moved, (engine, policy, before)
+        gap = (engine - policy).abs().mean()
+        assert gap < 0.15 * (policy - before).abs().mean(), (engine, policy, before)
+        assert gap < 0.5 * (engine - stale).abs().mean(), (engine, policy, stale)
 
 
 def test_saved_model_is_the_trained_policy(finished_run, tiny):
