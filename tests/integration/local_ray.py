@@ -34,6 +34,18 @@ class LocalRay:
     """
 
     def __init__(self, num_gpus: int) -> None:
+        # Ray gives its dashboard a fixed time to start and gives up on a busy machine; nothing of the try is left.
+        for attempts_left in (2, 1, 0):
+            self._start(num_gpus)
+            try:
+                self._wait_until_up()
+                return
+            except RuntimeError:
+                self.stop()
+                if not attempts_left:
+                    raise
+
+    def _start(self, num_gpus: int) -> None:
         # Short: the names of Ray's sockets lie below it and must fit in 107 bytes.
         self._folder = tempfile.mkdtemp(prefix="coba.", dir="/tmp")
         port, dashboard = free_port(), free_port()
@@ -49,7 +61,6 @@ class LocalRay:
             start_new_session=True,
             env=environment(),
         )
-        self._wait_until_up()
 
     def _wait_until_up(self) -> None:
         for _ in range(240):
@@ -60,7 +71,6 @@ class LocalRay:
                     return
             except OSError:
                 time.sleep(0.5)
-        self.stop()
         raise RuntimeError("Ray's dashboard did not come up within two minutes")
 
     def submit(self, *arguments: str) -> subprocess.Popen:
