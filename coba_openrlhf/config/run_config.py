@@ -148,7 +148,12 @@ def load_config(argv: list[str]) -> tuple[RunConfig, bool]:
     except (jsonargparse.ArgumentError, TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error
     fields = {f.name: getattr(values, f.name) for f in dataclasses.fields(RunConfig)}
-    return RunConfig(**fields), bool(parsed.dry_run)
+    config = RunConfig(**fields)
+    for key, value in flatten(config).items():
+        # jsonargparse lets null through from a file, whatever the option's type.
+        if value is None and type(None) not in typing.get_args(kinds[key]):
+            raise ConfigError(f"{key} must not be null")
+    return config, bool(parsed.dry_run)
 
 
 def _option_kinds() -> dict[str, object]:

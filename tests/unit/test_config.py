@@ -176,3 +176,14 @@ def test_a_group_without_options_is_named(tmp_path, text):
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"coba(\.budget)? must hold options as a mapping"):
         load_config(["--config", str(file)])
+
+
+@pytest.mark.parametrize("key", ["rollout.batch_size", "actor.adam.lr", "coba.verifier", "coba.eval.at_start"])
+def test_null_in_a_file_is_refused_where_the_type_has_none(tmp_path, key):
+    file = tmp_path / "config.yaml"
+    *groups, name = key.split(".")
+    file.write_text(
+        "".join(f"{' ' * depth}{group}:\n" for depth, group in enumerate(groups)) + f"{' ' * len(groups)}{name}: null\n"
+    )
+    with pytest.raises(ConfigError, match=f"{key} must not be null"):
+        load_config(["--config", str(file)])
