@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,12 +55,13 @@ def _namespace(node: object) -> SimpleNamespace:
 
 
 def _absolute(path: str | None, default: Path) -> str:
-    return str(Path(path).resolve() if path else default)
+    return os.path.realpath(path) if path else str(default)
 
 
 def _local(name: str | None) -> str | None:
     """An existing local path made absolute; anything else (a hub id, a URL) unchanged."""
-    return str(Path(name).resolve()) if name and Path(name).exists() else name
+    # os.path.exists says no to a name that no file can have, where Path.exists raises.
+    return os.path.realpath(name) if name and os.path.exists(name) else name
 
 
 def _local_list(names: str | None) -> str | None:

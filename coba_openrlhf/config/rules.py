@@ -1,12 +1,16 @@
 """Combinations of options that cannot work, refused before anything starts."""
 
+import dataclasses
 import math
+import re
+
+from coba_openrlhf.allocation import AllocationConfig
 
 from .allocation import to_allocation_config
-from .run_config import ConfigError, RunConfig, flatten
-from .upstream_options import CriticOptions, RewardOptions
-
-GROUP_ESTIMATORS = ("group_norm", "rloo", "dr_grpo", "reinforce_baseline")
+from .error import ConfigError, require
+from .input_rules import check_inputs
+from .run_config import RunConfig, flatten
+from .unsupported import check_unsupported
 
 
 def data_parallel_size(config: RunConfig) -> int:
@@ -27,8 +31,9 @@ def check(config: RunConfig) -> None:
         ConfigError: The first violated rule, with key, rule and value.
     """
     _check_required(config)
+    check_inputs(config)
     _check_ranges(config)
-    _check_unsupported(config)
+    check_unsupported(config)
     _check_budgets(config)
     _check_batches(config)
     _check_models(config)
@@ -36,19 +41,14 @@ def check(config: RunConfig) -> None:
     _check_checkpoints(config)
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ConfigError(message)
-
-
 def _check_required(config: RunConfig) -> None:
     for key, value in (
         ("actor.model_name_or_path", config.actor.model_name_or_path),
         ("data.prompt_dataset", config.data.prompt_dataset),
     ):
-        _require(bool(value), f"{key} must be set, got {value!r}")
+        require(bool(value), f"{key} must be set, got {value!r}")
     own_rewards = config.reward.remote_url or config.train.agent_func_path
-    _require(
+    require(
         bool(config.data.label_key or own_rewards),
         f"data.label_key must name the column with the reference answer for coba.verifier: {config.coba.verifier}, "
         "got null (or set reward.remote_url / train.agent_func_path)",
@@ -85,104 +85,111 @@ _NOT_NEGATIVE = (
     "actor.min_lr_ratio",
 )
 _POSITIVE = ("rollout.temperature", "coba.verifier_timeout", "vllm.gpu_memory_utilization", "actor.adam.eps")
+# Longer than any run; deques cannot hold the largest integers.
+_AT_MOST = {"coba.capability_window": 1_000_000, "coba.pass_rate.window": 1_000_000}
+# Those of transformers that need nothing but the number of steps; tests/contract compares with the installed ones.
+LR_SCHEDULERS = (
+    "linear",
+    "cosine",
+    "cosine_with_restarts",
+    "polynomial",
+    "constant",
+    "constant_with_warmup",
+    "inverse_sqrt",
+    "cosine_with_min_lr",
+    "cosine_warmup_with_min_lr",
+)
+# numpy takes seeds below this; engine i adds i to it.
+_NUM_SEEDS = 2**32
 
 
 def _check_ranges(config: RunConfig) -> None:
     flat = flatten(config)
     for key, value in flat.items():
+        require(
+            not isinstance(value, str) or "\0" not in value, f"{key} must not contain a null character, got {value!r}"
+        )
         finite = not isinstance(value, float) or math.isfinite(value) or key == "ckpt.max_mem"
-        _require(finite, f"{key} must be finite, got {value}")
+        require(finite, f"{key} must be finite, got {value}")
     for key in _AT_LEAST_ONE:
-        _require(flat[key] >= 1, f"{key} must be >= 1, got {flat[key]}")  # type: ignore[operator]
+        require(flat[key] >= 1, f"{key} must be >= 1, got {flat[key]}")  # type: ignore[operator]
     for key in _NOT_NEGATIVE:
-        _require(flat[key] >= 0, f"{key} must be >= 0, got {flat[key]}")  # type: ignore[operator]
+        require(flat[key] >= 0, f"{key} must be >= 0, got {flat[key]}")  # type: ignore[operator]
     for key in _POSITIVE:
-        _require(flat[key] > 0, f"{key} must be > 0, got {flat[key]}")  # type: ignore[operator]
-    _require(0 < config.rollout.top_p <= 1, f"rollout.top_p must be in (0, 1], got {config.rollout.top_p}")
+        require(flat[key] > 0, f"{key} must be > 0, got {flat[key]}")  # type: ignore[operator]
+    for key, most in _AT_MOST.items():
+        require(flat[key] <= most, f"{key} must be <= {most}, got {flat[key]}")  # type: ignore[operator]
+    seed, engines = config.train.seed, config.vllm.num_engines
+    require(
+        0 <= seed <= _NUM_SEEDS - engines,
+        f"train.seed must be in [0, 2**32 - vllm.num_engines] = [0, {_NUM_SEEDS - engines}], got {seed}",
+    )
+    scheduler = config.actor.lr_scheduler
+    require(
+        scheduler in LR_SCHEDULERS, f"actor.lr_scheduler must be one of {', '.join(LR_SCHEDULERS)}, got {scheduler!r}"
+    )
+    require(0 < config.rollout.top_p <= 1, f"rollout.top_p must be in (0, 1], got {config.rollout.top_p}")
     memory = config.vllm.gpu_memory_utilization
-    _require(memory <= 1, f"vllm.gpu_memory_utilization must be in (0, 1], got {memory}")
-    _require(
+    require(memory <= 1, f"vllm.gpu_memory_utilization must be in (0, 1], got {memory}")
+    require(
         0 <= config.actor.lr_warmup_ratio < 1,
         f"actor.lr_warmup_ratio must be in [0, 1), got {config.actor.lr_warmup_ratio}",
     )
     betas = config.actor.adam.betas
-    _require(all(0 <= b < 1 for b in betas), f"actor.adam.betas must be in [0, 1), got {betas}")
+    require(all(0 <= b < 1 for b in betas), f"actor.adam.betas must be in [0, 1), got {betas}")
     clip = config.actor.eps_clip_low_high
-    _require(
+    require(
         clip is None or config.actor.eps_clip == 0.2,
         f"actor.eps_clip has no effect while actor.eps_clip_low_high is set, got {config.actor.eps_clip} and {clip}; "
         "set actor.eps_clip_low_high to null or to the pair you want",
     )
-    _require(clip is None or min(clip) > 0, f"actor.eps_clip_low_high must be > 0, got {clip}")
+    require(clip is None or min(clip) > 0, f"actor.eps_clip_low_high must be > 0, got {clip}")
     dual = config.actor.dual_clip
-    _require(dual is None or dual > 1, f"actor.dual_clip must be > 1, got {dual}")
+    require(dual is None or dual > 1, f"actor.dual_clip must be > 1, got {dual}")
     low, high = config.reward.clip_range
-    _require(low < high, f"reward.clip_range must be LOW < HIGH, got {low} {high}")
+    require(low < high, f"reward.clip_range must be LOW < HIGH, got {low} {high}")
     for key, value in (("eval.steps", config.eval.steps), ("ckpt.save_steps", config.ckpt.save_steps)):
-        _require(value == -1 or value >= 1, f"{key} must be >= 1, or -1 for never, got {value}")
+        require(value == -1 or value >= 1, f"{key} must be >= 1, or -1 for never, got {value}")
     band = config.algo.advantage.is_correction_threshold
-    _require(len(band) in (1, 2), f"algo.advantage.is_correction_threshold takes HIGH or LOW HIGH, got {band}")
+    require(len(band) in (1, 2), f"algo.advantage.is_correction_threshold takes HIGH or LOW HIGH, got {band}")
     new, longest = config.rollout.max_new_tokens, config.data.max_len
-    _require(
+    require(
         new is None or 1 <= new < longest,
         f"rollout.max_new_tokens must be >= 1 and < data.max_len, got {new} and {longest}",
     )
 
 
-def _check_unsupported(config: RunConfig) -> None:
-    estimator = config.algo.advantage.estimator
-    _require(
-        estimator in GROUP_ESTIMATORS,
-        f"algo.advantage.estimator must be one of {', '.join(GROUP_ESTIMATORS)} (budgets need prompt groups), "
-        f"got {estimator}",
-    )
-    _require(
-        config.algo.advantage.gamma == 1.0,
-        f"algo.advantage.gamma must be 1 for group estimators, got {config.algo.advantage.gamma}",
-    )
-    reward_model = ("model_name_or_path", "num_nodes", "num_gpus_per_node", "normalize_enable", "offload")
-    for group, defaults, names, why in (
-        ("critic", CriticOptions(), None, "GRPO has no critic"),
-        ("reward", RewardOptions(), reward_model, "budgets need verifiable scores, not a reward model"),
-    ):
-        default = flatten(defaults)
-        for name, value in flatten(getattr(config, group)).items():
-            if names is None or name in names:
-                _require(
-                    value == default[name], f"{group}.{name} must stay at {default[name]!r} ({why}), got {value!r}"
-                )
-    for key, value, why in (
-        ("train.async_enable", config.train.async_enable, "asynchronous training has no budgets yet"),
-        ("train.partial_rollout_enable", config.train.partial_rollout_enable, "it belongs to asynchronous training"),
-        ("train.colocate_critic_reward", config.train.colocate_critic_reward, "there is no critic"),
-        ("algo.dynamic_filtering_enable", config.algo.dynamic_filtering_enable, "budgets replace filtering"),
-        ("algo.kl.target", config.algo.kl.target is not None, "the adaptive controller counts a fixed batch"),
-        ("use_ms", config.use_ms, "load models and data from local folders instead"),
-        ("data.max_images_per_prompt", config.data.max_images_per_prompt > 0, "only text is supported"),
-    ):
-        _require(not value, f"{key} must stay off: {why}")
-    generate = config.rollout.vllm_generate_batch_size
-    _require(
-        generate in (None, config.rollout.batch_size),
-        f"rollout.vllm_generate_batch_size must be null or rollout.batch_size = {config.rollout.batch_size}, "
-        f"got {generate}",
-    )
+# Where the option of a library's field is not just ``coba.<field>``.
+_OPTION_OF_FIELD = {
+    "budget_min": "coba.budget.min",
+    "budget_max": "coba.budget.max",
+    "pass_rate_source": "coba.pass_rate.source",
+    "pass_rate_window": "coba.pass_rate.window",
+    "unseen_pass_rate": "coba.pass_rate.unseen",
+    "success_threshold": "coba.pass_rate.success_threshold",
+}
+
+
+def name_options(message: str) -> str:
+    """A message of the allocation library with the names that a user types instead of the library's fields."""
+    options = {f.name: _OPTION_OF_FIELD.get(f.name, f"coba.{f.name}") for f in dataclasses.fields(AllocationConfig)}
+    return re.sub(r"\w+", lambda word: options.get(word[0], word[0]), message)
 
 
 def _check_budgets(config: RunConfig) -> None:
     try:
         to_allocation_config(config.coba)
     except ValueError as error:
-        raise ConfigError(f"coba: {error}") from error
+        raise ConfigError(name_options(str(error))) from error
     n, prompts = config.rollout.n_samples_per_prompt, config.rollout.batch_size
-    _require(n >= 2, f"rollout.n_samples_per_prompt must be >= 2: a group of one has no advantage, got {n}")
+    require(n >= 2, f"rollout.n_samples_per_prompt must be >= 2: a group of one has no advantage, got {n}")
     low, high, total = config.coba.budget.min, config.coba.budget.max, prompts * n
-    _require(
+    require(
         prompts * low <= total,
         "coba.budget.min * rollout.batch_size must be <= rollout.batch_size * rollout.n_samples_per_prompt, "
         f"got {low} * {prompts} = {low * prompts} > {prompts} * {n} = {total}",
     )
-    _require(
+    require(
         prompts * high >= total,
         "coba.budget.max * rollout.batch_size must be >= rollout.batch_size * rollout.n_samples_per_prompt, "
         f"got {high} * {prompts} = {high * prompts} < {prompts} * {n} = {total}",
@@ -192,24 +199,24 @@ def _check_budgets(config: RunConfig) -> None:
 def _check_batches(config: RunConfig) -> None:
     ranks = config.actor.num_nodes * config.actor.num_gpus_per_node
     split = config.ds.ring_attn_size * config.ds.tensor_parallel_size
-    _require(
+    require(
         ranks % split == 0,
         "actor.num_nodes * actor.num_gpus_per_node must be a multiple of ds.ring_attn_size * "
         f"ds.tensor_parallel_size, got {ranks} and {split}",
     )
     parallel = data_parallel_size(config)
     total, batch, micro = rollouts_per_step(config), config.train.batch_size, config.train.micro_batch_size
-    _require(
+    require(
         total % batch == 0,
         "rollout.batch_size * rollout.n_samples_per_prompt must be a multiple of train.batch_size, got "
         f"{config.rollout.batch_size} * {config.rollout.n_samples_per_prompt} = {total} and {batch}",
     )
-    _require(
+    require(
         batch % (micro * parallel) == 0,
         f"train.batch_size must be a multiple of train.micro_batch_size * ranks, got {batch} and {micro} * {parallel}",
     )
     forward = config.rollout.micro_batch_size * parallel
-    _require(
+    require(
         batch % forward == 0,
         "train.batch_size must be a multiple of rollout.micro_batch_size * ranks, "
         f"got {batch} and {config.rollout.micro_batch_size} * {parallel} = {forward}",
@@ -217,7 +224,7 @@ def _check_batches(config: RunConfig) -> None:
     if config.algo.kl.init_coef > 0:
         # The reference ranks split the same micro-batches; an uneven split would leave some waiting for ever.
         ref = config.ref.num_nodes * config.ref.num_gpus_per_node
-        _require(
+        require(
             ref % split == 0 and parallel % (ref // split) == 0,
             "the policy's data-parallel size must be a multiple of the reference's, got "
             f"{parallel} and ref.num_nodes * ref.num_gpus_per_node / {split} = {ref / split:g}",
@@ -226,31 +233,27 @@ def _check_batches(config: RunConfig) -> None:
 
 def _check_models(config: RunConfig) -> None:
     kl, train, ds, vllm = config.algo.kl, config.train, config.ds, config.vllm
-    _require(ds.zero_stage in (0, 1, 2, 3), f"ds.zero_stage must be 0, 1, 2 or 3, got {ds.zero_stage}")
-    _require(not kl.use_loss or kl.init_coef > 0, f"algo.kl.use_loss needs algo.kl.init_coef > 0, got {kl.init_coef}")
+    require(ds.zero_stage in (0, 1, 2, 3), f"ds.zero_stage must be 0, 1, 2 or 3, got {ds.zero_stage}")
+    require(not kl.use_loss or kl.init_coef > 0, f"algo.kl.use_loss needs algo.kl.init_coef > 0, got {kl.init_coef}")
     ranks = (config.actor.num_nodes, config.actor.num_gpus_per_node)
     if kl.init_coef > 0 and (train.colocate_actor_ref or train.colocate_all):
         ref = (config.ref.num_nodes, config.ref.num_gpus_per_node)
-        _require(
+        require(
             ref == ranks,
             "colocated policy and reference need equal num_nodes and num_gpus_per_node, "
             f"got actor {ranks} and ref {ref}",
         )
     if train.colocate_all:
         engines = vllm.num_engines * vllm.tensor_parallel_size
-        _require(
+        require(
             ranks[0] * ranks[1] == engines,
             "train.colocate_all needs actor.num_nodes * actor.num_gpus_per_node == vllm.num_engines * "
             f"vllm.tensor_parallel_size, got {ranks[0]} * {ranks[1]} and {engines}",
         )
-    _require(not vllm.enable_sleep or train.colocate_all, "vllm.enable_sleep needs train.colocate_all")
-    _require(not ds.enable_sleep or train.colocate_all, "ds.enable_sleep needs train.colocate_all")
-    _require(
-        ds.packing_samples or not train.dynamic_batch_enable, "train.dynamic_batch_enable needs ds.packing_samples"
-    )
-    _require(ds.packing_samples or ds.ring_attn_size == 1, "ds.ring_attn_size > 1 needs ds.packing_samples")
-    template = config.data.input_template
-    _require(template is None or "{}" in template, f"data.input_template must contain {{}}, got {template!r}")
+    require(not vllm.enable_sleep or train.colocate_all, "vllm.enable_sleep needs train.colocate_all")
+    require(not ds.enable_sleep or train.colocate_all, "ds.enable_sleep needs train.colocate_all")
+    require(ds.packing_samples or not train.dynamic_batch_enable, "train.dynamic_batch_enable needs ds.packing_samples")
+    require(ds.packing_samples or ds.ring_attn_size == 1, "ds.ring_attn_size > 1 needs ds.packing_samples")
 
 
 def _check_correction(config: RunConfig) -> None:
@@ -259,12 +262,12 @@ def _check_correction(config: RunConfig) -> None:
     gating, band = advantage.is_correction_gating, advantage.is_correction_threshold
     if level == "off":
         return
-    _require(
+    require(
         mode != "clip" or (level == "token" and gating == "ratio"),
         "algo.advantage.is_correction_mode: clip needs is_correction_level: token and is_correction_gating: ratio, "
         f"got {level} and {gating}",
     )
-    _require(
+    require(
         gating == "ratio" or len(band) == 1 or band[0] == 0,
         "algo.advantage.is_correction_threshold must be one upper bound with is_correction_gating: "
         f"{gating}, got {band}",
@@ -273,15 +276,30 @@ def _check_correction(config: RunConfig) -> None:
 
 def _check_checkpoints(config: RunConfig) -> None:
     ckpt = config.ckpt
-    _require(
+    _check_best_metric(config)
+    require(
         ckpt.max_num >= 2,
         f"ckpt.max_num must be >= 2, because an old one is removed before the next is written, got {ckpt.max_num}",
     )
-    _require(
+    require(
         not (ckpt.load_enable and ckpt.disable_ds),
         "ckpt.load_enable needs DeepSpeed checkpoints (ckpt.disable_ds: false)",
     )
-    _require(
+    require(
         not (ckpt.load_enable and ckpt.path is None and config.coba.run_dir is None),
         "ckpt.load_enable needs to know where: set coba.run_dir (or ckpt.path) to that of the run to resume",
+    )
+
+
+def _check_best_metric(config: RunConfig) -> None:
+    """Upstream passes over a metric that no evaluation has, so that no best checkpoint is ever kept."""
+    metric, samples = config.ckpt.best_metric_key, config.eval.n_samples_per_prompt
+    if metric in ("", "none"):
+        return
+    require(bool(config.eval.dataset), f"ckpt.best_metric_key needs eval.dataset, got {metric!r}")
+    known = ("eval_truncated_rate", "eval_unscored_rate", "eval_response_length_mean")
+    require(
+        metric in known or re.fullmatch(rf"eval_.+_pass(1|{samples})", metric) is not None,
+        f"ckpt.best_metric_key must be none, eval_<datasource>_pass1, eval_<datasource>_pass{samples} "
+        f"(eval.n_samples_per_prompt) or one of {', '.join(known)}, got {metric!r}",
     )

@@ -10,12 +10,12 @@ import dataclasses
 import difflib
 import typing
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import jsonargparse
 import yaml
 
 from .coba_options import CobaOptions
+from .error import ConfigError
 from .upstream_options import (
     ActorOptions,
     AlgoOptions,
@@ -31,10 +31,7 @@ from .upstream_options import (
     TrainOptions,
     VllmOptions,
 )
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot run; the message names the key, the rule and the value."""
+from .yaml_file import read_yaml
 
 
 @dataclass
@@ -240,22 +237,13 @@ def _check_names(argv: list[str], kinds: dict[str, object]) -> None:
 
 
 def _keys_of_file(file: str) -> list[str]:
-    if not file or not Path(file).is_file():
-        raise ConfigError(f"--config: no such file: {file!r} (current folder: {Path.cwd()})")
-    try:
-        tree = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: not valid YAML: {error}") from error
-    if not isinstance(tree, dict):
-        raise ConfigError(f"{file}: must hold options as a mapping, got {type(tree).__name__}")
-
     def walk(node: dict[str, object], prefix: str) -> list[str]:
         keys: list[str] = []
         for key, value in node.items():
             keys += walk(value, f"{prefix}{key}.") if isinstance(value, dict) and value else [f"{prefix}{key}"]
         return keys
 
-    return walk(tree, "")
+    return walk(read_yaml(file), "")
 
 
 def _nearest(name: str, kinds: dict[str, object]) -> str:

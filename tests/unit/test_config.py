@@ -110,6 +110,11 @@ def test_wrong_type_in_a_file(tmp_path):
         ("a: [1", "not valid YAML"),
         ("- 1\n- 2\n", "must hold options as a mapping, got list"),
         ("# nothing\n", "must hold options as a mapping, got NoneType"),
+        ("coba:\n  tau: 1\nactor:\n  optim: adam\ncoba:\n  eps: 0.1\n", "key 'coba' must stand once.* lines 1 and 5"),
+        ("coba:\n  tau: 1\n  tau: 2\n", r"key 'coba\.tau' must stand once.* lines 2 and 3"),
+        ("coba:\n  tau: 1\ncoba.tau: 2\n", r"key 'coba\.tau' must stand once.* lines 2 and 3"),
+        ("coba: &c\n  budget: *c\n", r"'coba\.budget' must not contain itself"),
+        ("coba:\n  run_dir: 2020-13-45\n", "not valid YAML: month"),
     ],
 )
 def test_unreadable_file(tmp_path, text, message):
@@ -117,6 +122,18 @@ def test_unreadable_file(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as error:
         load_config(["--config", file])
     assert file in str(error.value)
+
+
+def test_file_that_is_not_utf8(tmp_path):
+    file = tmp_path / "latin.yaml"
+    file.write_bytes("coba:\n  run_dir: caf\u00e9\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"latin\.yaml: must be UTF-8 text, got byte 0xe9 at position 20"):
+        load_config(["--config", str(file)])
+
+
+def test_anchors_and_merged_blocks_are_no_repetition(tmp_path):
+    text = "actor:\n  adam: &a\n    lr: 5e-7\ncritic:\n  adam:\n    <<: *a\n    eps: 1e-7\n"
+    assert load_config(["--config", yaml_file(tmp_path / "merged.yaml", text)])[0].critic.adam.lr == 5e-7
 
 
 def test_missing_file():

@@ -1,12 +1,22 @@
 """Every rule of the configuration: refused with key, rule and value."""
 
+import dataclasses
 import math
 
 import pytest
 
-from coba_openrlhf.config import ConfigError, check
-from coba_openrlhf.config.rules import _AT_LEAST_ONE, _NOT_NEGATIVE, _POSITIVE, data_parallel_size, rollouts_per_step
-from tests.rollouts import base_config
+from coba_openrlhf.allocation import AllocationConfig
+from coba_openrlhf.config import ConfigError, RunConfig, check, flatten
+from coba_openrlhf.config.rules import (
+    _AT_LEAST_ONE,
+    _NOT_NEGATIVE,
+    _POSITIVE,
+    data_parallel_size,
+    name_options,
+    rollouts_per_step,
+)
+from coba_openrlhf.trainer.evaluator import Evaluator
+from tests.rollouts import base_config, rollout_batch
 
 
 def message_of(changes):
@@ -24,7 +34,9 @@ VALID = [
     {"ckpt.load_enable": True, "coba.run_dir": "runs/x"},
     {"coba.strategy": "uniform", "coba.budget.min": 1},
     {"rollout.batch_size": 4, "coba.budget.min": 8, "coba.budget.max": 8, "train.batch_size": 32},
-    {"data.input_template": "Question: {}"},
+    {"train.seed": 2**32 - 1},
+    {"ckpt.best_metric_key": "none"},
+    {"ckpt.best_metric_key": "eval_default_pass4", "eval.dataset": "x"},
     {"eval.steps": 5, "ckpt.save_steps": 1},
 ]
 
@@ -86,12 +98,27 @@ REFUSED = [
         {"rollout.vllm_generate_batch_size": 3},
         ["rollout.vllm_generate_batch_size must be null or rollout.batch_size = 1024", "got 3"],
     ),
-    ({"coba.tau": -1.0}, ["coba: ", "tau", "-1.0"]),
-    ({"coba.eps": 0.6}, ["coba: ", "eps", "0.6"]),
-    ({"coba.budget.min": 0}, ["coba: ", "budget_min", "0"]),
-    ({"coba.budget.min": 9, "coba.budget.max": 8}, ["coba: ", "budget_m", "8"]),
-    ({"coba.alpha_max": 99.0}, ["coba: ", "alpha_max", "99.0"]),
-    ({"coba.pass_rate.success_threshold": 0.0}, ["coba: ", "success_threshold", "0.0"]),
+    ({"coba.tau": -1.0}, ["coba.tau must be", "-1.0"]),
+    ({"coba.eps": 0.6}, ["coba.eps must be", "0.6"]),
+    ({"coba.budget.min": 0}, ["coba.budget.min must be", "0"]),
+    ({"coba.budget.min": 9, "coba.budget.max": 8}, ["coba.budget.min must be <= coba.budget.max", "9 > 8"]),
+    ({"coba.alpha_max": 99.0}, ["coba.alpha_max must be in [coba.alpha_min, coba.kappa)", "99.0"]),
+    ({"coba.pass_rate.success_threshold": 0.0}, ["coba.pass_rate.success_threshold must be", "0.0"]),
+    ({"coba.pass_rate.window": 0}, ["coba.pass_rate.window must be", "0"]),
+    ({"coba.pass_rate.window": 2**70}, ["coba.pass_rate.window must be <= 1000000", str(2**70)]),
+    ({"coba.capability_window": 2**70}, ["coba.capability_window must be <= 1000000", str(2**70)]),
+    ({"actor.lr_scheduler": "cosin"}, ["actor.lr_scheduler must be one of linear, ", "got 'cosin'"]),
+    ({"actor.lr_scheduler": "reduce_lr_on_plateau"}, ["actor.lr_scheduler must be one of"]),
+    ({"train.seed": -1}, ["train.seed must be in [0, 2**32 - vllm.num_engines]", "got -1"]),
+    ({"train.seed": 2**32}, ["train.seed must be in", f"got {2**32}"]),
+    ({"train.seed": 2**32 - 1, "vllm.num_engines": 2}, ["[0, 4294967294]", f"got {2**32 - 1}"]),
+    ({"coba.run_dir": "a\0b"}, ["coba.run_dir must not contain a null character"]),
+    ({"ckpt.best_metric_key": "eval_default_pass1"}, ["ckpt.best_metric_key needs eval.dataset", "default_pass1"]),
+    (
+        {"ckpt.best_metric_key": "reward", "eval.dataset": "x"},
+        ["ckpt.best_metric_key must be none, eval_<datasource>_pass1, eval_<datasource>_pass4", "got 'reward'"],
+    ),
+    ({"ckpt.best_metric_key": "eval_default_pass3", "eval.dataset": "x"}, ["ckpt.best_metric_key must be", "_pass3"]),
     ({"rollout.n_samples_per_prompt": 1}, ["rollout.n_samples_per_prompt must be >= 2", "got 1"]),
     (
         {"coba.budget.min": 9},
@@ -127,7 +154,6 @@ REFUSED = [
     ({"ds.enable_sleep": True}, ["ds.enable_sleep needs train.colocate_all"]),
     ({"train.dynamic_batch_enable": True}, ["train.dynamic_batch_enable needs ds.packing_samples"]),
     ({"ds.ring_attn_size": 2, "actor.num_gpus_per_node": 2}, ["ds.ring_attn_size > 1 needs ds.packing_samples"]),
-    ({"data.input_template": "Question:"}, ["data.input_template must contain {}", "'Question:'"]),
     ({"ckpt.max_num": 1}, ["ckpt.max_num must be >= 2", "got 1"]),
     ({"ckpt.load_enable": True, "ckpt.disable_ds": True}, ["ckpt.load_enable needs DeepSpeed checkpoints"]),
     ({"ckpt.load_enable": True}, ["ckpt.load_enable needs to know where", "coba.run_dir"]),
@@ -139,6 +165,19 @@ def test_refused_with_key_rule_and_value(changes, parts):
     message = message_of(changes)
     for part in parts:
         assert part in message
+
+
+def test_every_field_of_the_library_has_an_option():
+    options = {name_options(field.name) for field in dataclasses.fields(AllocationConfig)}
+    assert options <= set(flatten(RunConfig()))
+
+
+def test_every_metric_of_an_evaluation_can_be_the_best():
+    rollouts = rollout_batch([2, 2], [1.0, 0.0, 1.0, 1.0])
+    evaluator = Evaluator.__new__(Evaluator)
+    evaluator._batch, evaluator._num_samples = rollouts.batch, 2
+    for metric in evaluator._metrics(rollouts):
+        check(base_config({"ckpt.best_metric_key": metric, "eval.dataset": "x", "eval.n_samples_per_prompt": 2}))
 
 
 @pytest.mark.parametrize("key", _AT_LEAST_ONE)
