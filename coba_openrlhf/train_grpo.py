@@ -7,6 +7,7 @@ Exit status: 0 when training finished (or there was nothing left to do), 2 for a
 1 for anything that failed on the way.
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -30,12 +31,17 @@ def _train(config: RunConfig, dry_run: bool) -> int:
     from coba_openrlhf.checkpoints import select_checkpoint
     from coba_openrlhf.device import device_kind
 
-    run_dir = Path(config.coba.run_dir or f"runs/{time.strftime('%Y%m%d-%H%M%S')}").resolve()
+    # realpath, not Path.resolve, which raises where links form a loop; check_folders says what is wrong with a path.
+    run_dir = Path(os.path.realpath(config.coba.run_dir or f"runs/{time.strftime('%Y%m%d-%H%M%S')}"))
+    try:
+        device = device_kind()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     if dry_run:
         print(to_yaml(config))
-        print(preflight.describe(config, run_dir, device_kind()))
+        print(preflight.describe(config, run_dir, device))
         return 0
-    device = device_kind()
+    preflight.check_folders(config, run_dir)
     checkpoint = None
     if config.ckpt.load_enable:
         checkpoints = Path(config.ckpt.path).resolve() if config.ckpt.path else run_dir / "checkpoints"

@@ -6,6 +6,7 @@ from collections import Counter
 
 import coba_openrlhf.device.ready  # noqa: F401  isort: skip
 from openrlhf.datasets import PromptDataset
+from openrlhf.datasets.prompts_dataset import preprocess_data
 from openrlhf.datasets.utils import blending_datasets
 
 
@@ -73,10 +74,7 @@ def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> Identified
     split = args.eval.split if evaluation else args.data.prompt_split
     probabilities = None if evaluation else args.data.prompt_probs
     rows = _load_rows(names, probabilities, split, strategy)[: args.data.max_samples]
-    if args.data.apply_chat_template and args.data.input_template:
-        # Upstream ignores the template in a chat; here it wraps the user's text inside it.
-        key, template = args.data.input_key, args.data.input_template
-        rows = [row | {key: template.format(row[key])} if isinstance(row[key], str) else row for row in rows]
+    rows = [_wrapped(row, args.data) for row in rows]
     room_for_response = args.rollout.max_new_tokens or 1
     return IdentifiedPromptDataset(
         rows,
@@ -85,6 +83,29 @@ def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> Identified
         input_template=args.data.input_template,
         max_prompt_tokens=args.data.max_len - room_for_response,
     )
+
+
+def render(row: dict[str, object], options, tokenizer) -> str:
+    """The prompt of one row as ``load_prompts`` makes it.
+
+    Args:
+        row: A row of the data set.
+        options: The ``data`` options.
+        tokenizer: Tokenizer of the policy.
+    """
+    template = tokenizer.apply_chat_template if options.apply_chat_template else None
+    prompt, _ = preprocess_data(
+        _wrapped(row, options), options.input_template, options.input_key, apply_chat_template=template
+    )
+    return prompt
+
+
+def _wrapped(row: dict[str, object], options) -> dict[str, object]:
+    """Upstream ignores ``data.input_template`` in a chat; here it wraps the user's text inside it."""
+    text = row[options.input_key]
+    if options.apply_chat_template and options.input_template and isinstance(text, str):
+        return row | {options.input_key: options.input_template.format(text)}
+    return row
 
 
 def _load_rows(names: str, probabilities: str | None, split: str, strategy) -> list[dict[str, object]]:

@@ -100,7 +100,7 @@ def test_bad_label_names_file_row_and_column(here, label, verifier, rule):
 
 
 def test_own_rewards_need_no_labels(here):
-    (here / "reward.py").touch()
+    (here / "reward.py").write_text("def reward_func(queries, prompts, labels): ...")
     write_rows(here / "train.jsonl", {"input": "1+1="})
     preflight.check_machine(config_of({"data.label_key": None, "reward.remote_url": "reward.py"}), "cpu")
 

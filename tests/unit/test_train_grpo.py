@@ -26,6 +26,11 @@ def here(tmp_path, monkeypatch):
         ([*GOOD, "--rollout.batch_size=many"], "rollout.batch_size"),
         ([*GOOD, "--coba.budget.min=9"], "9 * 1024 = 9216 > 1024 * 8 = 8192"),
         ([*GOOD, "--data.prompt_dataset=nowhere.jsonl"], "data.prompt_dataset: no such file: nowhere.jsonl"),
+        ([*GOOD, "--coba.run_dir", "x" * 5000], "coba.run_dir: cannot write to"),
+        ([*GOOD, "--data.prompt_dataset", f"{'x' * 5000}.jsonl"], "data.prompt_dataset: no such file"),
+        ([*GOOD, "--actor.model_name_or_path", f"./{'x' * 5000}"], "actor.model_name_or_path: no config.json"),
+        ([*GOOD, "--reward.remote_url", f"{'x' * 5000}.py"], "reward.remote_url: no such file"),
+        ([*GOOD, "--ckpt.load_enable", "--coba.run_dir=typo"], "ckpt.load_enable: coba.run_dir must be the folder"),
         (["--config", "nowhere.yaml"], "--config: no such file: 'nowhere.yaml'"),
     ],
 )
@@ -36,6 +41,12 @@ def test_bad_configuration_is_status_two(here, capsys, argv, message):
     assert message in captured.err
     assert captured.out == ""
     assert list(here.iterdir()) == []
+
+
+def test_unknown_device_is_status_two(here, capsys, monkeypatch):
+    monkeypatch.setenv("COBA_DEVICE", "tpu")
+    assert main(GOOD) == 2
+    assert "COBA_DEVICE must be cpu or cuda, got 'tpu'" in capsys.readouterr().err
 
 
 def test_used_run_folder_is_status_two(here, capsys):

@@ -1,0 +1,39 @@
+"""Where a run puts its processes, and what a step costs."""
+
+from pathlib import Path
+
+from coba_openrlhf.config import RunConfig
+
+
+def describe(config: RunConfig, run_dir: Path, device: str) -> str:
+    """What ``--dry_run`` prints besides the configuration: placement and cost of a step."""
+    n, prompts = config.rollout.n_samples_per_prompt, config.rollout.batch_size
+    ranks = config.actor.num_nodes * config.actor.num_gpus_per_node
+    engines, per_engine = config.vllm.num_engines, config.vllm.tensor_parallel_size
+    reference = f"{config.ref.num_nodes * config.ref.num_gpus_per_node} rank(s)"
+    if config.algo.kl.init_coef == 0:
+        reference = "none (no KL)"
+    longest = config.rollout.max_new_tokens or config.data.max_len
+    lines = [
+        f"device          {device}",
+        f"run folder      {run_dir}",
+        f"policy          {ranks} rank(s), ZeRO-{config.ds.zero_stage}",
+        f"reference       {reference}",
+        f"engines         {engines} x tensor parallel {per_engine}",
+        f"GPUs            {gpus_needed(config)}{' (Ray resources only: no CUDA here)' if device == 'cpu' else ''}",
+        f"step            {prompts} prompts x {n} = {prompts * n} rollouts, "
+        f"{prompts * n // config.train.batch_size} optimiser step(s) of {config.train.batch_size}",
+        f"budgets         {config.coba.strategy}, {config.coba.budget.min}..{config.coba.budget.max} per prompt",
+        f"tokens per step at most {prompts * n * longest:,} generated",
+    ]
+    return "\n".join(lines)
+
+
+def gpus_needed(config: RunConfig) -> int:
+    """GPUs that the placement groups will reserve."""
+    policy = config.actor.num_nodes * config.actor.num_gpus_per_node
+    if config.train.colocate_all:
+        return policy
+    reference = config.ref.num_nodes * config.ref.num_gpus_per_node if config.algo.kl.init_coef > 0 else 0
+    shared = config.train.colocate_actor_ref
+    return policy + (0 if shared else reference) + config.vllm.num_engines * config.vllm.tensor_parallel_size
