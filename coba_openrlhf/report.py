@@ -68,23 +68,39 @@ def read_run(run: Path) -> RunData:
     # A step's metrics are written just before its allocations.
     if not steps or not any(allocations.glob("step-*.parquet")):
         raise ReportError(f"{run} has no finished training step yet")
-    table = pyarrow.dataset.dataset(allocations, format="parquet").to_table()
+    table = _read_allocations(allocations)
     visits = {name: table[name].to_numpy() for name in table.column_names}
     order = np.argsort(visits["step"], kind="stable")
     evaluations = [row for row in rows if any(name.startswith("eval_") for name in row)]
     return RunData(steps, evaluations, {name: values[order] for name, values in visits.items()})
 
 
+def _read_allocations(folder: Path) -> pyarrow.Table:
+    """All step files as one table, without holes in the columns that a report uses."""
+    try:
+        table = pyarrow.dataset.dataset(folder, format="parquet").to_table()
+    except (pyarrow.ArrowException, OSError) as error:  # names the file
+        raise ReportError(f"{folder} has a damaged step file: {error}") from error
+    for name in ("step", "prompt_id", "pass_rate", "budget"):
+        if name not in table.column_names or table[name].null_count:
+            raise ReportError(f"{folder}: every step file must have the column {name!r} without gaps")
+    return table
+
+
 def _read_lines(file: Path) -> list[dict[str, float | None]]:
     """Rows of a JSON-lines file; a last line that a killed run left unfinished is skipped."""
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = file.read_bytes().splitlines()
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
+            row = json.loads(line)
+        except ValueError as error:  # not JSON, or not even text
             if number < len(lines):
                 raise ReportError(f"{file}, line {number} is not JSON: {error}") from error
+            break
+        if not isinstance(row, dict):
+            raise ReportError(f"{file}, line {number} must hold a step's metrics, got {type(row).__name__}")
+        rows.append(row)
     return rows
 
 
@@ -233,10 +249,10 @@ def main(argv: list[str] | None = None) -> int:
     out = options.out or options.run / "report"
     try:
         data = read_run(options.run)
-    except ReportError as error:
+        out.mkdir(parents=True, exist_ok=True)
+    except (ReportError, OSError) as error:  # an OSError names the file or folder
         print(f"no report: {error}", file=sys.stderr)
         return 2
-    out.mkdir(parents=True, exist_ok=True)
     summary = summarise(data)
     plot_learning_curve(data, out / "learning_curve.png")
     plot_budgets(data, out / "budgets.png")

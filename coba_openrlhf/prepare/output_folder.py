@@ -30,8 +30,18 @@ def open_output_folder(folder: Path, settings: dict, *, force: bool) -> bool:
         nothing is left to do.
 
     Raises:
-        OutputFolderError: if the folder holds anything else and `force` is False.
+        OutputFolderError: if the folder holds anything else and `force` is False, or cannot be
+            made or read.
     """
+    try:
+        return _open(folder, settings, force=force)
+    except OutputFolderError:
+        raise
+    except OSError as error:
+        raise OutputFolderError(f"--out must be a folder that can be written to, got {folder}: {error}") from error
+
+
+def _open(folder: Path, settings: dict, *, force: bool) -> bool:
     if folder.exists() and not folder.is_dir():
         raise OutputFolderError(f"--out must be a folder, but {folder} is a file")
     manifest_path = folder / MANIFEST_NAME
@@ -43,7 +53,7 @@ def open_output_folder(folder: Path, settings: dict, *, force: bool) -> bool:
                 f"{folder} is not empty and holds no complete earlier result (no {MANIFEST_NAME}); "
                 "choose another --out, or overwrite with --force"
             )
-        manifest = json.loads(manifest_path.read_text())
+        manifest = _read_manifest(manifest_path)
         if manifest.get("settings") != settings:
             raise OutputFolderError(
                 f"{folder} was made with other settings: {manifest.get('settings')}, now {settings}; "
@@ -56,6 +66,8 @@ def open_output_folder(folder: Path, settings: dict, *, force: bool) -> bool:
             )
         return True
     folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputFolderError(f"--out must be a folder that can be written to, got {folder}")
     return False
 
 
@@ -66,6 +78,16 @@ def complete_output_folder(folder: Path, settings: dict, results: dict) -> None:
     unfinished = folder / (MANIFEST_NAME + ".part")
     unfinished.write_text(json.dumps({"settings": settings, "results": results, "files": files}, indent=2) + "\n")
     os.replace(unfinished, folder / MANIFEST_NAME)
+
+
+def _read_manifest(path: Path) -> dict:
+    try:
+        manifest = json.loads(path.read_text())
+    except ValueError as error:
+        raise OutputFolderError(f"{path} is damaged: {error}; make everything again with --force") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+        raise OutputFolderError(f"{path} is damaged: it lists no files; make everything again with --force")
+    return manifest
 
 
 def _size(path: Path) -> int | None:

@@ -124,6 +124,40 @@ def test_a_damaged_line_elsewhere_is_an_error(run):
         report.read_run(run)
 
 
+def damage(run, step, how):
+    file = run / "allocations.parquet" / f"step-{step:08d}.parquet"
+    if how == "torn":
+        file.write_bytes(file.read_bytes()[:-10])
+    elif how == "empty":
+        file.write_bytes(b"")
+    else:
+        pq.write_table(pq.read_table(file).drop_columns(["budget"]), file)
+
+
+@pytest.mark.parametrize("how", ["torn", "empty", "without a column"])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_damaged_step_file_is_an_error(run, capsys, step, how):
+    damage(run, step, how)
+    assert report.main([str(run)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("no report: ") and str(run / "allocations.parquet") in message
+    assert ("'budget'" if how == "without a column" else f"step-{step:08d}.parquet") in message
+
+
+@pytest.mark.parametrize("line", [b"3", b"\xff"])
+def test_a_line_that_is_no_metrics_is_an_error(run, line):
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(line + b"\n{}\n")
+    with pytest.raises(report.ReportError, match=r"line 6 (must hold|is not JSON)"):
+        report.read_run(run)
+
+
+def test_a_report_folder_that_is_a_file_is_refused(run, tmp_path, capsys):
+    (tmp_path / "out").touch()
+    assert report.main([str(run), "--out", str(tmp_path / "out")]) == 2
+    assert str(tmp_path / "out") in capsys.readouterr().err
+
+
 def test_a_missing_number_leaves_a_gap(run):
     write_step(run, 3, signal=None)
     assert np.isnan(report.read_run(run).column("coba/effective_group_rate")[-1])
