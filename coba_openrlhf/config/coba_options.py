@@ -64,6 +64,8 @@ class CobaOptions:
         solver: heap = exact greedy.
         budget: Bounds of one prompt's rollouts.
         pass_rate: Pass-rate estimation.
+        group_weight: Weights in the policy loss: rollout = every token or rollout the same (as published);
+            prompt = every prompt the same, whatever its budget.
         verifier: Built-in scoring of responses against data.label_key: exact text, numeric value, or math
             (math-verify, last boxed answer). Unused with reward.remote_url or train.agent_func_path.
         verifier_timeout: Seconds after which one answer check is abandoned and counted as unscored.
@@ -84,6 +86,7 @@ class CobaOptions:
     solver: Literal["heap"] = "heap"
     budget: BudgetOptions = field(default_factory=BudgetOptions)
     pass_rate: PassRateOptions = field(default_factory=PassRateOptions)
+    group_weight: Literal["rollout", "prompt"] = "rollout"
     verifier: Literal["exact", "numeric", "math"] = "math"
     verifier_timeout: float = 5.0
     eval: EvalPointOptions = field(default_factory=EvalPointOptions)

@@ -9,6 +9,7 @@ from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
 
 from .group_advantages import compute_group_advantages
+from .group_weights import compute_group_weights, loss_mean
 from .rollout_batch import RolloutBatch
 
 
@@ -78,7 +79,31 @@ class RaggedExperienceMaker(RemoteExperienceMaker):
             experience.kl = None
         if args.algo.advantage.estimator == "reinforce_baseline":
             self._whiten(experiences, torch.from_numpy(rollouts.scored_R)[index_R].split(sizes))
+        self._weigh_groups(experiences, rollouts, index_R)
         return experiences
+
+    def _weigh_groups(self, experiences: list[Experience], rollouts: RolloutBatch, index_R: list[int]) -> None:
+        """Multiply the factors of ``coba.group_weight`` into the advantages; nothing is touched with ``rollout``.
+
+        This is the last change: whitening before it estimates mean and scale from all tokens alike, so that the
+        weighted advantages of ``reinforce_baseline`` need not have mean 0.
+        """
+        args = self.strategy.args
+        weight_R = torch.ones(len(index_R))
+        if args.coba.group_weight == "prompt":
+            weight_R = compute_group_weights(
+                torch.cat([experience.action_mask.sum(-1).long() for experience in experiences]),
+                torch.from_numpy(rollouts.group_id_R)[index_R],
+                torch.from_numpy(rollouts.scored_R)[index_R],
+                loss_mean(args.actor.loss_agg_mode, args.actor.policy_loss_type),
+            )
+            weight_of = weight_R.split([len(experience.index) for experience in experiences])
+            for experience, weight in zip(experiences, weight_of, strict=True):
+                advantages = experience.advantages
+                experience.advantages = (advantages * weight.unsqueeze(-1)).to(advantages.dtype)
+        for experience in experiences:
+            # The same number for every rollout, because upstream reports means over rollouts.
+            experience.info["coba/group_weight_max"] = weight_R.max().expand(len(experience.index)).clone()
 
     def _whiten(self, experiences: list[Experience], scored: tuple[torch.Tensor, ...]) -> None:
         """Centre and scale token advantages over the whole step, as upstream does for this estimator.
