@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.oracles import exact_budgets, heapq_budgets, released_budgets
+from benchmarks.oracles import heapq_budgets, released_budgets
 from coba_openrlhf import allocate_greedy
-from coba_openrlhf.allocation.value import log_gain_rule, value
+from coba_openrlhf.allocation.solvers.exact import best_budgets
+from coba_openrlhf.allocation.value import value, value_gains
 
 RULE = {"alpha": 5.8, "beta": 5.2}
 
@@ -47,7 +48,7 @@ def test_objective_equals_the_exact_optimum_on_200_problems():
     for _ in range(200):
         pass_rate_P, total, low, high, rule = random_problem(rng)
         greedy_P = allocate_greedy(pass_rate_P, total, budget_min=low, budget_max=high, **rule).budget_P
-        exact_P = exact_budgets(value(np.arange(low, high + 1), pass_rate_P[:, None], **rule), total, low)
+        exact_P = best_budgets(value(np.arange(low, high + 1), pass_rate_P[:, None], **rule), total, low)
         assert greedy_P.sum() == exact_P.sum() == total
         greedy, exact = (math.fsum(value(budget_P, pass_rate_P, **rule)) for budget_P in (greedy_P, exact_P))
         assert greedy == pytest.approx(exact, rel=1e-12, abs=1e-12)
@@ -74,7 +75,8 @@ def test_sum_bounds_and_budgets_of_the_twin(problem):
     assert allocation.budget_P.min() >= low and allocation.budget_P.max() <= high
     assert allocation.pass_rate_P.tolist() == pass_rate_P
     assert allocation.solve_seconds > 0
-    intercept_P, slope_P = log_gain_rule(np.array(pass_rate_P), *(arguments[name] for name in ("alpha", "beta", "tau")))
+    rule = (arguments[name] for name in ("alpha", "beta", "tau"))
+    intercept_P, slope_P = value_gains(np.array(pass_rate_P), *rule).param_KP
     twin = heapq_budgets(
         lambda i, budget: float(intercept_P[i] - slope_P[i] * budget), len(pass_rate_P), total, low, high
     )
@@ -100,6 +102,26 @@ def test_permuting_prompts_permutes_budgets(seed):
     order_P = rng.permutation(40)
     budget_P = allocate_greedy(pass_rate_P, 640, **RULE).budget_P
     assert allocate_greedy(pass_rate_P[order_P], 640, **RULE).budget_P.tolist() == budget_P[order_P].tolist()
+
+
+@given(problems(), st.sampled_from(["variance", "inverse_variance"]))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_solvers_agree(problem, saturation):
+    pass_rate_P, total, arguments = problem
+    done = {
+        solver: allocate_greedy(pass_rate_P, total, **arguments, saturation=saturation, solver=solver)
+        for solver in ("heap", "auto", "threshold", "exact")
+    }
+    heap = done["heap"]
+    for solver in ("auto", "threshold"):
+        assert done[solver].budget_P.tolist() == heap.budget_P.tolist()
+        assert done[solver].shadow_price == heap.shadow_price or math.isnan(heap.shadow_price)
+    low, rule = arguments["budget_min"], {name: arguments[name] for name in ("alpha", "beta", "tau")}
+    worth = [
+        math.fsum(value(done[solver].budget_P, np.array(pass_rate_P), **rule, saturation=saturation))
+        for solver in ("heap", "exact")
+    ]
+    assert worth[0] == pytest.approx(worth[1], rel=1e-12, abs=1e-12) and done["exact"].budget_P.min() >= low
 
 
 def test_ties_go_to_the_lowest_index():
@@ -175,9 +197,11 @@ def test_integer_pass_rates_and_strides():
         ({"beta": "5"}, "beta", "must be a number in", "'5'"),
         ({"tau": math.nan}, "tau", "must be a number in", "nan"),
         ({"tau": True}, "tau", "must be a number in", "True"),
-        ({"solver": "threshold"}, "solver", "not available yet", "'threshold'"),
-        ({"solver": "simplex"}, "solver", "must be one of heap", "'simplex'"),
-        ({"solver": None}, "solver", "must be one of heap", "None"),
+        ({"total_budget": 10**13}, "total_budget", "must be an integer in [0, 1,000,000,000,000]", "10000000000000"),
+        ({"budget_max": 10**30}, "budget_max", "must be an integer in [0, 1,000,000,000,000]", str(10**30)),
+        ({"saturation": "none"}, "saturation", "must be one of variance, inverse_variance", "'none'"),
+        ({"solver": "simplex"}, "solver", "must be one of auto, heap, threshold, exact", "'simplex'"),
+        ({"solver": None}, "solver", "must be one of auto", "None"),
     ],
 )
 def test_wrong_arguments_are_named(change, argument, rule, shown):
