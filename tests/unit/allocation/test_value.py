@@ -67,10 +67,8 @@ def test_inverse_variance_matches_hand_computed_number():
     worth = value(8, np.array([0.5]), 2.0, 2.0, 5.0, saturation="inverse_variance")
     assert worth[0] == pytest.approx(1.4975076640902391, rel=1e-13)
     # Rates near 0 and 1 are saturated first, at the variance form last.
-    gain_P = np.diff(
-        value(np.array([[2], [3]]), np.array([0.1, 0.5]), 1, 1, 5.0, saturation="inverse_variance"), axis=0
-    )
-    assert gain_P[0, 0] < gain_P[0, 1]
+    worth_BP = value(np.array([[2], [3]]), np.array([0.1, 0.5]), 1.0, 1.0, 5.0, saturation="inverse_variance")
+    assert worth_BP[1, 0] - worth_BP[0, 0] < worth_BP[1, 1] - worth_BP[0, 1]
 
 
 def test_every_prompt_may_have_its_own_density():
