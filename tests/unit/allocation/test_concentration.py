@@ -28,6 +28,13 @@ def test_message_shows_the_arithmetic():
     assert "82 of 100 rollouts, 82% of a step" in message and "20 would keep it within" in message
 
 
+@pytest.mark.parametrize(("total", "low", "prompts", "high"), [(20, 2, 2, 12), (40, 9, 4, 13), (19, 2, 5, 8)])
+def test_no_advice_that_cannot_be_followed(total, low, prompts, high):
+    """Fewer than five prompts must have more than a fifth each, and so must five that do not divide the step."""
+    message = concentration_warning(total, low, prompts, high)
+    assert message is not None and "would keep" not in message
+
+
 def test_allocate_warns_the_user_and_goes_on():
     allocator = Allocator(AllocationConfig())
     with pytest.warns(UserWarning, match="budget_max lets one prompt have 18 of 20 rollouts"):

@@ -207,7 +207,8 @@ def test_wrong_answers_are_named_and_change_nothing(tmp_path, body, message):
 
 
 def test_other_integers_and_lists_are_budgets(tmp_path):
-    for answer in ("return [6] * 4, 0.5", "return np.full(4, 6, np.uint8), np.float32(0.5)"):
+    for answer in ("return [6] * 4, 0.5", "return np.full(4, 6, np.uint8), np.float32(0.5)", "return np.full(4, 6), 0"):
         allocator = Allocator(AllocationConfig(strategy=write(tmp_path, allocating(answer)), budget_max=12))
         done = allocator.allocate([*"abcd"], 24)
-        assert done.budget_P.tolist() == [6] * 4 and done.budget_P.dtype == np.int64 and done.shadow_price == 0.5
+        assert done.budget_P.tolist() == [6] * 4 and done.budget_P.dtype == np.int64
+        assert type(done.shadow_price) is float
