@@ -128,11 +128,14 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     args = to_openrlhf_args(config, run_dir)
     strategy = _make_strategy(args, device)
     shared = _reserve_shared(args)
-    allocator = ray.remote(CapabilityAllocator).remote(to_allocation_config(config.coba))
+    allocation_config = to_allocation_config(config.coba, config.train.seed)
+    allocator = ray.remote(CapabilityAllocator).remote(allocation_config)
     engines = _create_engines(args, shared if args.train.colocate_all else None)
     policy = _create_group(args, args.actor, PolicyActor, shared)
     reference = _create_group(args, args.ref, ReferenceActor, shared) if args.algo.kl.init_coef > 0 else None
-    trainer = ray.remote(CobaTrainer).remote(strategy, policy, reference, engines, allocator, str(run_dir))
+    trainer = ray.remote(CobaTrainer).remote(
+        strategy, policy, reference, engines, allocator, allocation_config, str(run_dir)
+    )
     # Everything is under way at once; the trainer reads the data first, so bad data ends the run early.
     num_steps = ray.get(trainer.num_optimizer_steps.remote())
     pretrain = args.actor.model_name_or_path

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coba_openrlhf.allocation import Allocation, AllocationConfig, Allocator
+from coba_openrlhf.allocation import Allocation, AllocationConfig, Allocator, DataChange
 
 
 class CapabilityAllocator:
@@ -17,15 +17,26 @@ class CapabilityAllocator:
         # Compiled here, before step 1: a first call must not cost seconds inside the loop.
         self._allocator.warm_up()
 
-    def allocate(self, prompt_ids: Sequence[str], total_budget: int) -> Allocation:
+    def allocate(
+        self,
+        prompt_ids: Sequence[str],
+        total_budget: int,
+        probe: tuple[Sequence[str], Sequence[float]] | None = None,
+    ) -> Allocation:
         """Budgets of the next batch; see ``Allocator.allocate``."""
-        return self._allocator.allocate(prompt_ids, total_budget)
+        return self._allocator.allocate(prompt_ids, total_budget, probe=probe)
 
-    def observe(self, prompt_ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
+    def observe(
+        self, prompt_ids: Sequence[str], scores: Sequence[float], num_tokens: Sequence[int], policy_version: int
+    ) -> dict[str, float]:
         """Learn from scored rollouts, one row each; returns the metrics of the step they belong to."""
         if len(prompt_ids):
-            self._allocator.observe(prompt_ids, scores)
+            self._allocator.observe(prompt_ids, scores, num_tokens=num_tokens, policy_version=policy_version)
         return self._allocator.metrics()
+
+    def set_data(self, prompt_ids: Sequence[str]) -> DataChange:
+        """Tell which prompts there are; see ``Allocator.set_data``."""
+        return self._allocator.set_data(prompt_ids)
 
     def state_dict(self) -> dict[str, object]:
         """JSON-able state, for checkpoints."""

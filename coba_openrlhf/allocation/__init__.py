@@ -1,8 +1,30 @@
 """Rollout budgets: numpy, numba and the standard library only, usable from any training loop."""
 
-from .allocator import Allocator
-from .config import AllocationConfig
+from .allocator import Allocator, concentration_warning
+from .config import STRATEGY_NAMES, AllocationConfig
+from .data_change import DataChange
+from .gains import Gains
 from .greedy import allocate_greedy
+from .observation import Observation, count_outcomes
+from .problem import Estimates, Problem
+from .strategies import STRATEGIES, GreedyStrategy, ProportionalStrategy, Strategy
 from .types import Allocation
 
-__all__ = ["Allocation", "AllocationConfig", "Allocator", "allocate_greedy"]
+__all__ = [
+    "STRATEGIES",
+    "STRATEGY_NAMES",
+    "Allocation",
+    "AllocationConfig",
+    "Allocator",
+    "DataChange",
+    "Estimates",
+    "Gains",
+    "GreedyStrategy",
+    "Observation",
+    "Problem",
+    "ProportionalStrategy",
+    "Strategy",
+    "allocate_greedy",
+    "concentration_warning",
+    "count_outcomes",
+]

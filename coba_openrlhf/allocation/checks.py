@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 # Wide enough for every sensible run, narrow enough that no gain under- or overflows to inf or NaN.
 SMALLEST, LARGEST = 1e-9, 1e9
+# Sums of budgets stay far inside 64 bits, also in compiled code that cannot notice an overflow.
+LARGEST_INT = 10**12
 
 
 def check_real(name: str, value: object, interval: str, low: float = SMALLEST, high: float = LARGEST) -> float:
@@ -37,15 +39,18 @@ def check_real(name: str, value: object, interval: str, low: float = SMALLEST, h
     return float(value)  # type: ignore[arg-type]
 
 
-def check_int(name: str, value: object, low: int) -> int:
+def check_int(name: str, value: object, low: int, high: int = LARGEST_INT) -> int:
     """``value`` as an int.
 
     Raises:
-        ValueError: ``value`` is not an integer (bools are not), or smaller than ``low``.
+        ValueError: ``value`` is not an integer (bools are not), or not in [low, high].
     """
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_int or value < low:  # type: ignore[operator]
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
-    return int(value)
+    if value > high:  # type: ignore[operator]
+        raise ValueError(f"{name} must be an integer in [{low}, {high:,}], got {value!r}")
+    return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
@@ -67,17 +72,20 @@ def check_bounds(budget_min: object, budget_max: object, lowest: int) -> tuple[i
     return budget_min, budget_max
 
 
-def check_total(total_budget: object, num_prompts: int, budget_min: int, budget_max: int) -> int:
+def check_total(
+    total_budget: object, num_prompts: int, budget_min: int, budget_max: int, min_name: str = "budget_min"
+) -> int:
     """``total_budget`` as an int.
 
     Raises:
-        ValueError: It is not an integer, or no budgets within the bounds sum to it.
+        ValueError: It is not an integer, or no budgets within the bounds sum to it. ``min_name`` says what the
+            minimum is.
     """
     total = check_int("total_budget", total_budget, 0)
     lowest, highest = num_prompts * budget_min, num_prompts * budget_max
     if total < lowest:
         raise ValueError(
-            f"total_budget must be >= prompts * budget_min, got {total} < {num_prompts} * {budget_min} = {lowest}"
+            f"total_budget must be >= prompts * {min_name}, got {total} < {num_prompts} * {budget_min} = {lowest}"
         )
     if total > highest:
         raise ValueError(
@@ -112,6 +120,71 @@ def check_unit_interval(name: str, values: object, dtype_kinds: str) -> NDArray[
             row = int(np.argmin(valid_N))
             raise ValueError(f"{name} must {rule}, got {array[row]} at index {row}")
     return array
+
+
+def check_column(name: str, values: object, num_rows: int, row: str, *, zero: bool) -> NDArray[np.float64]:
+    """``values`` as float64 ``[N]``, N = num_rows.
+
+    Args:
+        name: What the user calls the array.
+        values: Anything numpy can turn into an array.
+        num_rows: Entries it must have.
+        row: What an entry belongs to, for the message.
+        zero: Whether an entry may be 0; all others lie in (0, 1e9].
+
+    Raises:
+        ValueError: Of another shape or type, or an entry out of range.
+    """
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a one-dimensional array of numbers, got {values!r}") from error
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}: {values!r}")
+    if array.shape != (num_rows,):
+        raise ValueError(f"{name} must have one entry per {row}, got shape {array.shape} for {num_rows}")
+    array = array.astype(np.float64)
+    valid_N = (array <= LARGEST) & ((array >= 0) if zero else (array > 0))
+    if not valid_N.all():
+        index = int(np.argmin(valid_N))
+        rule = f"lie in {'[' if zero else '('}0, {LARGEST:g}]"
+        raise ValueError(f"{name} must {rule}, got {array[index]} at index {index}")
+    return array
+
+
+def check_numbers(name: str, values: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """``values`` of a saved state as float64 of a shape.
+
+    Raises:
+        ValueError: Of another shape or type, not finite, or negative.
+    """
+    rule = f"{name} must be finite numbers >= 0 of shape {shape}"
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{rule}, got {values!r}") from error
+    if array.size == 0 and 0 in shape:
+        return np.zeros(shape)  # lists have lost the further lengths of an empty array
+    if array.shape != shape or array.dtype.kind not in "iuf":
+        raise ValueError(f"{rule}, got shape {array.shape} and dtype {array.dtype}")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"{rule}, got values in {array.min()} .. {array.max()}")
+    return array
+
+
+def check_saved_ids(name: str, prompt_ids: object) -> list[str | int]:
+    """Prompt ids of a saved state, possibly none.
+
+    Raises:
+        ValueError: No list of unique str or int.
+    """
+    if not isinstance(prompt_ids, list | tuple):
+        raise ValueError(f"{name} must be a list, got {prompt_ids!r}")
+    ids = check_prompt_ids(prompt_ids) if prompt_ids else []
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"{name} must be unique, got repeated ids")
+    return ids
 
 
 def check_prompt_ids(prompt_ids: Iterable[object]) -> list[str | int]:

@@ -2,16 +2,15 @@
 
 # Legend: P = prompts of the batch.
 
-from math import exp
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .checks import check_bounds, check_real, check_total, check_unit_interval
-from .solvers import SOLVERS, check_solver
+from .checks import check_bounds, check_choice, check_real, check_total, check_unit_interval
+from .solvers import SOLVER_NAMES, solve
 from .types import Allocation
-from .value import EPS, log_gain_rule
+from .value import SATURATIONS, Saturation, value_gains
 
 
 def allocate_greedy(
@@ -23,7 +22,8 @@ def allocate_greedy(
     tau: float = 5.0,
     budget_min: int = 2,
     budget_max: int = 128,
-    solver: str = "heap",
+    saturation: Saturation = "variance",
+    solver: str = "auto",
 ) -> Allocation:
     """Maximise ``sum_i V(B_i, p_i)`` over integers ``B_i`` in ``[budget_min, budget_max]`` that sum to the total.
 
@@ -38,7 +38,8 @@ def allocate_greedy(
         tau: Saturation, in rollouts, in [1e-9, 1e9].
         budget_min: Fewest rollouts of a prompt, >= 0.
         budget_max: Most rollouts of a prompt, >= budget_min.
-        solver: ``heap``.
+        saturation: Form of the value's first factor, see ``value.py``.
+        solver: ``auto``, ``heap``, ``threshold`` (the same budgets, faster) or ``exact`` (slow; other ties).
 
     Returns:
         The allocation; ``pass_rate_P`` in it is the input as float64.
@@ -52,34 +53,12 @@ def allocate_greedy(
     """
     checked_P = check_unit_interval("pass_rate_P", pass_rate_P, "iuf").astype(np.float64)
     budget_min, budget_max = check_bounds(budget_min, budget_max, lowest=0)
-    check_solver(solver)
-    return solve_greedy(
-        checked_P,
-        check_total(total_budget, len(checked_P), budget_min, budget_max),
-        alpha=check_real("alpha", alpha, "[]"),
-        beta=check_real("beta", beta, "[]"),
-        tau=check_real("tau", tau, "[]"),
-        eps=EPS,
-        budget_min=budget_min,
-        budget_max=budget_max,
-        solver=solver,
-    )
-
-
-def solve_greedy(
-    pass_rate_P: NDArray[np.float64],
-    total_budget: int,
-    *,
-    alpha: float,
-    beta: float,
-    tau: float,
-    eps: float,
-    budget_min: int,
-    budget_max: int,
-    solver: str,
-) -> Allocation:
-    """``allocate_greedy`` for inputs that are already checked, with the clipping ``eps`` in [1e-9, 0.5)."""
+    total = check_total(total_budget, len(checked_P), budget_min, budget_max)
+    alpha, beta = check_real("alpha", alpha, "[]"), check_real("beta", beta, "[]")
+    tau = check_real("tau", tau, "[]")
+    check_choice("saturation", saturation, SATURATIONS)
+    check_choice("solver", solver, SOLVER_NAMES)
     started = perf_counter()
-    intercept_P, slope_P = log_gain_rule(pass_rate_P, alpha, beta, tau, eps)
-    budget_P, log_shadow_price = SOLVERS[solver](intercept_P, slope_P, total_budget, budget_min, budget_max)
-    return Allocation(budget_P, exp(log_shadow_price), perf_counter() - started, pass_rate_P)
+    gains = value_gains(checked_P, alpha, beta, tau, saturation=saturation)
+    budget_P, shadow_price = solve(gains, total, budget_min, budget_max, solver)
+    return Allocation(budget_P, shadow_price, perf_counter() - started, checked_P)

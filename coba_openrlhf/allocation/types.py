@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .problem import Estimates
+
 
 # Equality by fields would ask two arrays for one truth value: identity is the only safe ``==``.
 @dataclass(frozen=True, eq=False)
@@ -20,12 +22,14 @@ class Allocation:
             minimum, and for rules without a value (``uniform``).
         solve_seconds: Wall time of the rule, in seconds.
         pass_rate_P: float64 ``[P]``, the pass-rate estimates in [0, 1] that were used, before clipping.
+        estimates: All that was believed about the prompts; None from ``allocate_greedy``.
     """
 
     budget_P: NDArray[np.int64]
     shadow_price: float
     solve_seconds: float
     pass_rate_P: NDArray[np.float64]
+    estimates: Estimates | None = None
 
     @property
     def gini(self) -> float:

@@ -1,12 +1,9 @@
 """Combinations of options that cannot work, refused before anything starts."""
 
-import dataclasses
 import math
 import re
 
-from coba_openrlhf.allocation import AllocationConfig
-
-from .allocation import to_allocation_config
+from .allocation import option_names, to_allocation_config
 from .error import ConfigError, require
 from .input_rules import check_inputs
 from .run_config import RunConfig, flatten
@@ -159,34 +156,24 @@ def _check_ranges(config: RunConfig) -> None:
     )
 
 
-# Where the option of a library's field is not just ``coba.<field>``.
-_OPTION_OF_FIELD = {
-    "budget_min": "coba.budget.min",
-    "budget_max": "coba.budget.max",
-    "pass_rate_source": "coba.pass_rate.source",
-    "pass_rate_window": "coba.pass_rate.window",
-    "unseen_pass_rate": "coba.pass_rate.unseen",
-    "success_threshold": "coba.pass_rate.success_threshold",
-}
-
-
 def name_options(message: str) -> str:
     """A message of the allocation library with the names that a user types instead of the library's fields."""
-    options = {f.name: _OPTION_OF_FIELD.get(f.name, f"coba.{f.name}") for f in dataclasses.fields(AllocationConfig)}
+    options = option_names()
     return re.sub(r"\w+", lambda word: options.get(word[0], word[0]), message)
 
 
 def _check_budgets(config: RunConfig) -> None:
     try:
-        to_allocation_config(config.coba)
+        allocation = to_allocation_config(config.coba, config.train.seed)
     except ValueError as error:
         raise ConfigError(name_options(str(error))) from error
     n, prompts = config.rollout.n_samples_per_prompt, config.rollout.batch_size
     require(n >= 2, f"rollout.n_samples_per_prompt must be >= 2: a group of one has no advantage, got {n}")
-    low, high, total = config.coba.budget.min, config.coba.budget.max, prompts * n
+    low, high, total = allocation.smallest_budget, config.coba.budget.max, prompts * n
+    min_key = "coba.budget.min" if low == config.coba.budget.min else "coba.pass_rate.probe_rollouts"
     require(
         prompts * low <= total,
-        "coba.budget.min * rollout.batch_size must be <= rollout.batch_size * rollout.n_samples_per_prompt, "
+        f"{min_key} * rollout.batch_size must be <= rollout.batch_size * rollout.n_samples_per_prompt, "
         f"got {low} * {prompts} = {low * prompts} > {prompts} * {n} = {total}",
     )
     require(

@@ -45,9 +45,13 @@ class PromptStream:
         self._position = 0
 
     @property
-    def batches_per_episode(self) -> int:
-        """Steps per pass, the short last one included."""
-        return -(-len(self._dataset) // self._batch_size)
+    def num_remaining(self) -> int:
+        """Batches still to come, the short last ones of the episodes included."""
+        left = max(len(self._dataset) - self._position, 0)
+        later_episodes = max(self._num_episodes - self._episode - 1, 0)
+        if self._episode >= self._num_episodes:
+            return 0
+        return -(-left // self._batch_size) + later_episodes * -(-len(self._dataset) // self._batch_size)
 
     def __iter__(self) -> Iterator[PromptBatch]:
         return self
@@ -72,25 +76,25 @@ class PromptStream:
             "fingerprint": self._dataset.fingerprint,
         }
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
-        """Continue from ``state_dict``.
+    def load_state_dict(self, state: dict[str, object]) -> bool:
+        """Continue from ``state_dict``; with changed data at the start of the interrupted episode.
+
+        Returns:
+            Whether the data set is the one that the state was made with, in the same order.
 
         Raises:
-            ValueError: The state belongs to another data set or another seed.
+            ValueError: The state belongs to another seed.
         """
-        if state["fingerprint"] != self._dataset.fingerprint:
-            raise ValueError(
-                f"the checkpoint was made with another data set (fingerprint {state['fingerprint']}, now "
-                f"{self._dataset.fingerprint}): data.prompt_dataset, its columns, the template or the length limits "
-                "changed; resume with the same data or start a new run"
-            )
         if state["seed"] != self._seed:
             raise ValueError(
                 f"the checkpoint was made with train.seed {state['seed']}, now it is {self._seed}: the order of the "
                 "prompts would change in the middle of an episode"
             )
         self._episode = int(state["episode"])  # type: ignore[call-overload]
-        self._position = int(state["position"])  # type: ignore[call-overload]
+        # Another data set has another order: the old position would repeat some prompts and never reach others.
+        is_same = state["fingerprint"] == self._dataset.fingerprint
+        self._position = int(state["position"]) if is_same else 0  # type: ignore[call-overload]
+        return is_same
 
 
 def batch_of(dataset: IdentifiedPromptDataset, rows: list[int], episode: int = 0) -> PromptBatch:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from coba_openrlhf.allocation import concentration_warning
 from coba_openrlhf.config import RunConfig
+from coba_openrlhf.config.allocation import to_allocation_config
+from coba_openrlhf.config.rules import name_options
 
 
 def describe(config: RunConfig, run_dir: Path, device: str) -> str:
@@ -26,6 +29,12 @@ def describe(config: RunConfig, run_dir: Path, device: str) -> str:
         f"budgets         {config.coba.strategy}, {config.coba.budget.min}..{config.coba.budget.max} per prompt",
         f"tokens per step at most {prompts * n * longest:,} generated",
     ]
+    allocation = to_allocation_config(config.coba, config.train.seed)
+    if allocation.pass_rate_source == "probe":
+        lines.append(f"first wave      {allocation.probe_rollouts} rollouts per prompt, part of the budgets")
+    warning = concentration_warning(prompts * n, allocation.smallest_budget, prompts, allocation.budget_max)
+    if warning:
+        lines.append(f"warning         {name_options(warning)}")
     return "\n".join(lines)
 
 

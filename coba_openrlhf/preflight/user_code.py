@@ -1,11 +1,15 @@
-"""Python files of the user, read but not run: running them is the engines' business."""
+"""Python files of the user. Reward functions and agents are read but not run: that is the engines' business."""
 
 import ast
 import os
 from pathlib import Path
 
+from coba_openrlhf.allocation import Allocator
+from coba_openrlhf.allocation.config import is_rule_file
 from coba_openrlhf.config import ConfigError, RunConfig
+from coba_openrlhf.config.allocation import to_allocation_config
 from coba_openrlhf.config.namespace import reward_urls
+from coba_openrlhf.config.rules import name_options
 
 # Any of these can define a name that the text does not show.
 DYNAMIC_NAMES = {"exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__", "__dict__"}
@@ -20,8 +24,20 @@ def check_user_code(config: RunConfig) -> None:
     for file in reward_urls(config):
         if file.endswith(".py"):
             _check_file("reward.remote_url", file, "reward_func", "a function reward_func(queries, prompts, labels)")
+    _check_rule(config)
     if config.train.agent_func_path:
         _check_file("train.agent_func_path", config.train.agent_func_path, "AgentExecutor", "a class AgentExecutor")
+
+
+def _check_rule(config: RunConfig) -> None:
+    """Run a budget rule of the user's own on a small batch: unlike a reward function it needs nothing but numpy."""
+    if not is_rule_file(config.coba.strategy):
+        return
+    try:
+        Allocator(to_allocation_config(config.coba, config.train.seed)).warm_up()
+    except Exception as error:  # whatever the user's code raises
+        detail = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ConfigError(f"coba.strategy: {config.coba.strategy} cannot be used: {name_options(detail)}") from error
 
 
 def _check_file(key: str, file: str, name: str, what: str) -> None:

@@ -4,10 +4,13 @@ step t    generate ── score ──┬── observe(t), allocate(t + 1)     
                               └── experience, optimise(t), sync        PolicyActors (+ ReferenceActors)
 step t+1  generate with the budgets that are there already
 
-fit ─ _run_step ─┬─ BudgetedSamplesGenerator.generate     RolloutEngines generate and score
+fit ─ _run_step ─┬─ generate_in_one_wave                  RolloutEngines generate and score
                  ├─ _look_ahead                           object refs: observe(t), allocate(t + 1)
                  ├─ BasePPOTrainer.train_step             RaggedExperienceMaker, ppo_train, broadcast
-                 └─ _log_step                             metrics.jsonl, allocations.parquet, TensorBoard
+                 └─ RunLog                                metrics.jsonl, allocations.parquet
+
+With coba.pass_rate.source probe, generate_in_two_waves takes the place of allocate(t + 1) and generation: budgets
+are made in the middle of step t + 1, from its own first rollouts.
 """
 
 import math
@@ -21,7 +24,7 @@ import coba_openrlhf.device.ready  # noqa: F401  isort: skip
 from openrlhf.trainer.ppo_trainer import BasePPOTrainer
 from openrlhf.utils.utils import get_tokenizer
 
-from coba_openrlhf.allocation import Allocation
+from coba_openrlhf.allocation import AllocationConfig, DataChange
 from coba_openrlhf.data.prompt_dataset import load_prompts
 from coba_openrlhf.data.prompt_stream import PromptBatch, PromptStream
 
@@ -33,16 +36,17 @@ from .report import Report
 from .rollout_batch import RolloutBatch
 from .run_log import RunLog
 from .samples_generator import BudgetedSamplesGenerator
+from .waves import GeneratedStep, generate_in_one_wave, generate_in_two_waves
 
 TIMED_PHASES = ("generation", "make_experience", "ppo_train", "broadcast")
 
 
 @dataclass(frozen=True)
 class _Planned:
-    """A batch and the reference of its budgets."""
+    """A batch and the reference of its budgets; None if they wait for a first wave."""
 
     batch: PromptBatch
-    allocation_ref: ray.ObjectRef
+    allocation_ref: ray.ObjectRef | None
 
 
 class CobaTrainer(BasePPOTrainer):
@@ -54,10 +58,20 @@ class CobaTrainer(BasePPOTrainer):
         reference_model_group: Reference ranks, or None without KL.
         vllm_engines: Rollout engines.
         allocator: Handle of the ``CapabilityAllocator`` actor.
+        allocation_config: Its settings.
         run_dir: Folder of the run.
     """
 
-    def __init__(self, strategy, actor_model_group, reference_model_group, vllm_engines, allocator, run_dir) -> None:
+    def __init__(
+        self,
+        strategy,
+        actor_model_group,
+        reference_model_group,
+        vllm_engines,
+        allocator,
+        allocation_config: AllocationConfig,
+        run_dir: str,
+    ) -> None:
         args = strategy.args
         tokenizer = get_tokenizer(
             args.actor.model_name_or_path, None, "left", strategy, use_fast=not args.data.disable_fast_tokenizer
@@ -67,10 +81,12 @@ class CobaTrainer(BasePPOTrainer):
             actor_model_group, None, None, reference_model_group, self.kl_ctl, strategy, tokenizer
         )
         self._allocator = allocator
+        self._allocation_config = allocation_config
+        self._was_fallback = False
         self._run_dir = run_dir
         self._ledger = Ledger()
         dataset = load_prompts(strategy, tokenizer)
-        self._num_prompts = len(dataset)
+        self._prompt_ids = dataset.prompt_ids
         self._data_sets = [("training prompts", len(dataset), dataset.num_overlong)]
         self._stream = PromptStream(dataset, args.rollout.batch_size, args.train.num_episodes, args.train.seed)
         self._generator = BudgetedSamplesGenerator(strategy, tokenizer, vllm_engines)
@@ -86,14 +102,10 @@ class CobaTrainer(BasePPOTrainer):
             self._data_sets.append(("held-out problems", len(held_out), held_out.num_overlong))
             self._evaluator = Evaluator(held_out, self._generator, args.eval.n_samples_per_prompt)
 
-    @property
-    def _num_steps(self) -> int:
-        return self._stream.batches_per_episode * self.args.train.num_episodes
-
     def num_optimizer_steps(self) -> int:
         """Optimiser steps of the whole run, for the learning-rate schedule."""
         args = self.args
-        full, rest = divmod(self._num_prompts, args.rollout.batch_size)
+        full, rest = divmod(len(self._prompt_ids), args.rollout.batch_size)
         rollouts = [args.rollout.batch_size * args.rollout.n_samples_per_prompt] * full
         rollouts += [rest * args.rollout.n_samples_per_prompt] if rest else []
         multiple = step_multiple(args)
@@ -108,15 +120,18 @@ class CobaTrainer(BasePPOTrainer):
 
         Raises:
             RuntimeError: The loss or the gradient is not finite.
-            ValueError: The checkpoint belongs to another data set or another allocator configuration.
+            ValueError: The checkpoint shares no prompt with the data set, or has another allocator configuration.
             ray.exceptions.RayError: An actor failed.
         """
-        step = self._restore()
+        step, data_note = self._restore()
         self._run_log = RunLog(self._run_dir, step)
+        self._num_steps = step + self._stream.num_remaining
         for name, num_prompts, num_overlong in self._data_sets:
             yield self._note(step, f"{num_prompts} {name}; {num_overlong} overlong ones left out")
         if step:
             yield self._note(step, f"resumed after step {step} of {self._num_steps}")
+            if data_note:
+                yield self._note(step, data_note)
         elif self._evaluator and self.args.coba.eval.at_start:
             yield self._evaluate(step)
         planned = self._plan(next(self._stream, None))
@@ -124,6 +139,7 @@ class CobaTrainer(BasePPOTrainer):
             step += 1
             metrics, planned, client_states = self._run_step(step, planned)
             yield Report("step", step, self._num_steps, _numbers(metrics))
+            yield from self._notes_of_guard(step, metrics)
             evaluation = self._evaluate(step) if self._evaluates_at(step, is_last=planned is None) else None
             client_states["ledger"] = self._ledger.state_dict()
             self.save_logs_and_checkpoints(step, metrics, client_states)
@@ -137,11 +153,8 @@ class CobaTrainer(BasePPOTrainer):
     def _run_step(self, step: int, planned: _Planned) -> tuple[dict[str, object], _Planned | None, dict[str, object]]:
         """One step: its metrics, the next batch with its budgets under way, and what a checkpoint needs."""
         started = time.perf_counter()
-        allocation: Allocation = ray.get(planned.allocation_ref)
-        exposed_seconds = time.perf_counter() - started
-        generation_started = time.perf_counter()
-        rollouts = self._generator.generate(planned.batch, allocation.budget_P, **self._generate_kwargs)
-        generation_seconds = time.perf_counter() - generation_started
+        generated = self._generate(planned)
+        rollouts, allocation = generated.rollouts, generated.allocation
         assert len(rollouts) == allocation.budget_P.sum(), "every budgeted rollout must come back"
 
         # The place of the next batch, before the look-ahead draws it: a resumed run draws it again.
@@ -150,7 +163,7 @@ class CobaTrainer(BasePPOTrainer):
         padded = pad_rollouts(rollouts, step_multiple(self.args))
         status, _ = self.train_step(padded, step - 1)
         _check_finite(status, step)
-        status["timing/generation"] = generation_seconds
+        status["timing/generation"] = generated.seconds - generated.exposed_seconds
         status["timing/step_total"] = time.perf_counter() - started
         num_padding = len(padded) - len(rollouts)
         _take_padding_out(status, rollouts, num_padding, kl_is_loss=self.args.algo.kl.use_loss)
@@ -161,12 +174,11 @@ class CobaTrainer(BasePPOTrainer):
             **rollouts.metrics(),
             "rollout/num_padding": float(num_padding),
             **{f"coba/{name}": value for name, value in ray.get(observed_ref).items()},
-            "coba/exposed_seconds": exposed_seconds,
+            "coba/exposed_seconds": generated.exposed_seconds,
             **self._ledger.metrics(),
         }
         self._run_log.write_metrics(step, _numbers(metrics))
-        threshold = self.args.coba.pass_rate.success_threshold
-        self._run_log.write_allocations(step, rollouts, allocation.pass_rate_P, allocation.budget_P, threshold)
+        self._run_log.write_allocations(step, rollouts, allocation, self._allocation_config, generated.first_wave)
         client_states = {
             "global_step": step,
             "data_loader_state_dict": resume_point,
@@ -178,14 +190,25 @@ class CobaTrainer(BasePPOTrainer):
         """Ask for the budgets of ``batch`` without waiting for them."""
         if batch is None:
             return None
-        total = len(batch) * self.args.rollout.n_samples_per_prompt
-        return _Planned(batch, self._allocator.allocate.remote(batch.prompt_ids, total))
+        if self._allocation_config.pass_rate_source == "probe":
+            return _Planned(batch, None)
+        return _Planned(batch, self._allocator.allocate.remote(batch.prompt_ids, self._total_budget(batch)))
+
+    def _total_budget(self, batch: PromptBatch) -> int:
+        return len(batch) * self.args.rollout.n_samples_per_prompt
+
+    def _generate(self, planned: _Planned) -> GeneratedStep:
+        batch, options = planned.batch, self._generate_kwargs
+        if planned.allocation_ref is not None:
+            return generate_in_one_wave(self._generator, batch, planned.allocation_ref, **options)
+        probe_rollouts, total = self._allocation_config.probe_rollouts, self._total_budget(batch)
+        return generate_in_two_waves(self._generator, batch, self._allocator, total, probe_rollouts, **options)
 
     def _look_ahead(
         self, step: int, rollouts: RolloutBatch
     ) -> tuple[ray.ObjectRef, ray.ObjectRef | None, _Planned | None]:
         """Send observe(t), the state for a checkpoint if one is due, and allocate(t + 1), in this order."""
-        observed_ref = self._allocator.observe.remote(*rollouts.observations())
+        observed_ref = self._allocator.observe.remote(*rollouts.observations(), policy_version=step - 1)
         next_batch = next(self._stream, None)
         state_ref = self._allocator.state_dict.remote() if self._saves_at(step, is_last=next_batch is None) else None
         return observed_ref, state_ref, self._plan(next_batch)
@@ -211,19 +234,52 @@ class CobaTrainer(BasePPOTrainer):
                 tracker.log_eval(step, metrics)
         return Report("eval", step, self._num_steps, metrics)
 
-    def _restore(self) -> int:
-        """Continue from the checkpoint that the policy ranks have loaded; returns its step, 0 for none."""
+    def _restore(self) -> tuple[int, str]:
+        """Continue from the checkpoint that the policy ranks have loaded.
+
+        Returns:
+            Its step, 0 for none; and what to say if the training prompts are not those it was made with.
+
+        Raises:
+            ValueError: It shares no prompt with the data set, or has another allocator configuration.
+        """
         states = self.init_checkpoint_states()
         if not states.get("global_step"):
-            return 0
+            ray.get(self._allocator.set_data.remote(self._prompt_ids))
+            return 0, ""
         self.restore_best_checkpoint_state(states)
         if self.args.ckpt.best_metric_key:  # named now: the checkpoint's choice does not count
             self.best_eval_metric_key = self.args.ckpt.best_metric_key
-        self._stream.load_state_dict(states["data_loader_state_dict"])
         ray.get(self._allocator.load_state_dict.remote(states["allocator"]))
+        change: DataChange = ray.get(self._allocator.set_data.remote(self._prompt_ids))
+        if len(change.edited) + len(change.added) == len(self._prompt_ids):
+            raise ValueError(
+                "the checkpoint was made with another data set: not one training prompt is the same "
+                "(data.prompt_dataset, its columns, the template or the length limits changed); resume with the same "
+                "data or start a new run"
+            )
+        is_same_data = self._stream.load_state_dict(states["data_loader_state_dict"])
         self._ledger.load_state_dict(states["ledger"])
         self.broadcast_to_vllm()
-        return states["global_step"]
+        note = (
+            f"training prompts changed since the checkpoint: {change or 'other order'}; edited and added ones start "
+            "without history, and the interrupted episode starts again"
+        )
+        return states["global_step"], "" if is_same_data else note
+
+    def _notes_of_guard(self, step: int, metrics: dict[str, object]) -> Iterator[Report]:
+        """Says loudly when budgets became uniform because estimates misled, and when they no longer are."""
+        is_fallback = bool(metrics.get("coba/fallback", 0.0))
+        if is_fallback != self._was_fallback:
+            self._was_fallback = is_fallback
+            steps = self._allocation_config.fallback_steps
+            yield self._note(
+                step,
+                f"WARNING: pass-rate estimates predicted worse than the plain mean for {steps} steps in a row: budgets "
+                "are uniform from this step on, until they predict better (coba.fallback_steps)"
+                if is_fallback
+                else "pass-rate estimates predict better than the plain mean again: budgets follow the rule",
+            )
 
     def _note(self, step: int, text: str) -> Report:
         return Report("note", step, self._num_steps, {}, text)

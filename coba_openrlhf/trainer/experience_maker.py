@@ -101,9 +101,11 @@ class RaggedExperienceMaker(RemoteExperienceMaker):
             for experience, weight in zip(experiences, weight_of, strict=True):
                 advantages = experience.advantages
                 experience.advantages = (advantages * weight.unsqueeze(-1)).to(advantages.dtype)
-        for experience in experiences:
-            # The same number for every rollout, because upstream reports means over rollouts.
-            experience.info["coba/group_weight_max"] = weight_R.max().expand(len(experience.index)).clone()
+        # The same number for every rollout, because upstream reports means over rollouts; 0 for padding, which the
+        # trainer takes out of those means.
+        largest_R = torch.where(torch.from_numpy(rollouts.group_id_R)[index_R] < 0, 0.0, weight_R.max())
+        for experience, largest in zip(experiences, largest_R.split([len(e.index) for e in experiences]), strict=True):
+            experience.info["coba/group_weight_max"] = largest
 
     def _whiten(self, experiences: list[Experience], scored: tuple[torch.Tensor, ...]) -> None:
         """Centre and scale token advantages over the whole step, as upstream does for this estimator.

@@ -55,10 +55,27 @@ class RolloutBatch:
         mixed_R[rows] = (highest_P > lowest_P)[self.group_id_R[rows]]
         return mixed_R
 
-    def observations(self) -> tuple[list[str], list[float]]:
-        """Prompt id and score of every scored rollout, as ``CapabilityAllocator.observe`` takes them."""
+    def observations(self) -> tuple[list[str], list[float], list[int]]:
+        """Prompt id, score and tokens of every scored rollout, as ``CapabilityAllocator.observe`` takes them."""
         rows = np.flatnonzero(self.scored_R & (self.group_id_R != PADDING))
-        return [self.batch.prompt_ids[self.group_id_R[r]] for r in rows], self.score_R[rows].tolist()
+        ids = [self.batch.prompt_ids[self.group_id_R[r]] for r in rows]
+        # A reward function of the user's own may return an empty response; it still costs a token.
+        num_tokens = np.maximum(self.response_length_R[rows], 1)
+        return ids, self.score_R[rows].tolist(), num_tokens.tolist()
+
+    def joined(self, other: "RolloutBatch") -> "RolloutBatch":
+        """The rollouts of both, in a prompt's group those of ``other`` last; both without padding."""
+        assert other.batch is self.batch, "waves must be of the same prompts"
+        order = np.argsort(np.concatenate((self.group_id_R, other.group_id_R)), kind="stable")
+        experiences = self.experiences + other.experiences
+        return RolloutBatch(
+            batch=self.batch,
+            experiences=[experiences[r] for r in order],
+            group_id_R=np.concatenate((self.group_id_R, other.group_id_R))[order],
+            score_R=np.concatenate((self.score_R, other.score_R))[order],
+            response_length_R=np.concatenate((self.response_length_R, other.response_length_R))[order],
+            truncated_R=np.concatenate((self.truncated_R, other.truncated_R))[order],
+        )
 
     def metrics(self) -> dict[str, float]:
         """``rollout/*`` of the step: raw scores and lengths, untouched by shaping and padding."""

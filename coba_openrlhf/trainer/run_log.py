@@ -5,12 +5,15 @@
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+from coba_openrlhf.allocation import Allocation, AllocationConfig, Observation, count_outcomes
 
 from .rollout_batch import PADDING, RolloutBatch
 
@@ -49,30 +52,50 @@ class RunLog:
         self,
         step: int,
         rollouts: RolloutBatch,
-        pass_rate_P: NDArray[np.float64],
-        budget_P: NDArray[np.int64],
-        success_threshold: float,
+        allocation: Allocation,
+        config: AllocationConfig,
+        first_wave: RolloutBatch | None = None,
     ) -> None:
-        """One row per prompt: estimate, budget, outcome and cost."""
+        """One row per prompt: what was believed, the budget, the outcome and the cost.
+
+        Args:
+            step: Number of the step, from 1.
+            rollouts: All rollouts of the step.
+            allocation: Budgets and the estimates they were made from.
+            config: What counts as a success.
+            first_wave: The part of the rollouts that the estimates include.
+        """
         num_prompts = len(rollouts.batch)
-        real = rollouts.group_id_R != PADDING
-        group_id_R = rollouts.group_id_R[real]
-        success_R = np.where(rollouts.scored_R, rollouts.score_R >= success_threshold, False)[real]
-
-        def per_prompt(weight_R: NDArray) -> NDArray[np.float64]:
-            return np.bincount(group_id_R, weights=weight_R, minlength=num_prompts)
-
+        estimates = allocation.estimates
+        assert estimates is not None, "budgets of a run come from an Allocator"
+        outcomes, wave = _outcomes(rollouts, config), _outcomes(first_wave, config)
+        group_id_R = rollouts.group_id_R[rollouts.group_id_R != PADDING]
+        length_R = rollouts.response_length_R[rollouts.group_id_R != PADDING]
+        tokens_P = np.bincount(group_id_R, weights=length_R, minlength=num_prompts)
+        ids = rollouts.batch.prompt_ids
+        scored_P = _by_prompt(ids, outcomes, lambda o: o.rollouts_P)
+        tokens_per_scored_P = _by_prompt(ids, outcomes, lambda o: o.num_tokens_P)
         table = pa.table(
             {
                 "step": np.full(num_prompts, step),
                 "policy_version": np.full(num_prompts, step - 1),
-                "prompt_id": rollouts.batch.prompt_ids,
+                "prompt_id": ids,
                 "datasource": rollouts.batch.datasources,
-                "pass_rate": pass_rate_P,
-                "budget": budget_P,
-                "scored": per_prompt(rollouts.scored_R[real]).astype(np.int64),
-                "successes": per_prompt(success_R).astype(np.int64),
-                "tokens": per_prompt(rollouts.response_length_R[real]).astype(np.int64),
+                "pass_rate": estimates.pass_rate_P,
+                "posterior_success": estimates.success_P,
+                "posterior_failure": estimates.failure_P,
+                "last_rate": estimates.last_rate_P,
+                "expected_tokens": estimates.num_tokens_P,
+                "seen": estimates.seen_P,
+                "estimate_version": estimates.version_P.astype(np.int64),
+                "budget": allocation.budget_P,
+                "wave_scored": _by_prompt(ids, wave, lambda o: o.rollouts_P).astype(np.int64),
+                "wave_successes": _by_prompt(ids, wave, lambda o: o.success_P),
+                "scored": scored_P.astype(np.int64),
+                "successes": _by_prompt(ids, outcomes, lambda o: o.success_P),
+                "mixed": _by_prompt(ids, outcomes, lambda o: o.mixed_P).astype(np.bool_),
+                "tokens": tokens_P.astype(np.int64),
+                "scored_tokens": np.rint(tokens_per_scored_P * scored_P).astype(np.int64),
             }
         )
         buffer = pa.BufferOutputStream()
@@ -84,6 +107,26 @@ class RunLog:
         temporary = file.with_name(f".{file.name}.tmp")
         temporary.write_bytes(content)
         os.replace(temporary, file)
+
+
+def _outcomes(rollouts: RolloutBatch | None, config: AllocationConfig) -> Observation | None:
+    """Counts as the allocator makes them; None where nothing was scored."""
+    if rollouts is None:
+        return None
+    ids, scores, num_tokens = rollouts.observations()
+    return count_outcomes(ids, scores, config, num_tokens) if ids else None
+
+
+def _by_prompt(
+    ids: list[str], outcomes: Observation | None, column: Callable[[Observation], NDArray | None]
+) -> NDArray[np.float64]:
+    """A column of the outcomes in the order of ``ids``, ``[P]``; 0 for prompts without a scored rollout."""
+    if outcomes is None:
+        return np.zeros(len(ids))
+    values = column(outcomes)
+    assert values is not None, "tokens are counted in a run"
+    value_of = dict(zip(outcomes.prompt_ids, values.tolist(), strict=True))
+    return np.array([value_of.get(prompt_id, 0) for prompt_id in ids], np.float64)
 
 
 def _jsonable(value: object) -> object:

@@ -1,6 +1,7 @@
 """Generation with a budget per prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import ray
@@ -24,13 +25,28 @@ class BudgetedSamplesGenerator(SamplesGenerator):
         super().__init__(strategy, None, None, tokenizer, vllm_engines)
         # Upstream sends the tokenizer with every prompt; it is the same each time, so it is stored once.
         self._tokenizer_ref = ray.put(tokenizer)
+        self._are_awake = not self.args.vllm.enable_sleep
+
+    @contextmanager
+    def engines_awake(self) -> Iterator[None]:
+        """Engines that sleep between steps are awake inside; around several calls it saves waking for each."""
+        if self._are_awake:
+            yield
+            return
+        batch_vllm_engine_call(self.vllm_engines, "wake_up")
+        self._are_awake = True
+        try:
+            yield
+        finally:
+            self._are_awake = False
+            batch_vllm_engine_call(self.vllm_engines, "sleep")
 
     def generate(self, batch: PromptBatch, budget_P: NDArray[np.int64], **generate_kwargs) -> RolloutBatch:
         """Generate and score ``budget_P[i]`` responses to prompt ``i``.
 
         Args:
             batch: Prompts.
-            budget_P: Responses per prompt.
+            budget_P: Responses per prompt, >= 0.
             **generate_kwargs: ``temperature``, ``top_p``, ``max_len``, ``max_new_tokens``.
 
         Returns:
@@ -39,13 +55,8 @@ class BudgetedSamplesGenerator(SamplesGenerator):
         Raises:
             ray.exceptions.RayTaskError: An engine or a reward function failed.
         """
-        if self.args.vllm.enable_sleep:
-            batch_vllm_engine_call(self.vllm_engines, "wake_up")
-        try:
+        with self.engines_awake():
             responses_P = self._collect(batch, budget_P, generate_kwargs)
-        finally:
-            if self.args.vllm.enable_sleep:
-                batch_vllm_engine_call(self.vllm_engines, "sleep")
         return self._to_rollouts(batch, responses_P, generate_kwargs)
 
     def _collect(

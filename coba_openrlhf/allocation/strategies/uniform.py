@@ -3,24 +3,20 @@
 # Legend: P = prompts of the batch.
 
 from math import nan
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capability import CapabilityWindow
-from ..config import AllocationConfig
-from ..types import Allocation
+from ..problem import Problem
+from .base import Strategy
 
 
-def allocate_uniform(
-    pass_rate_P: NDArray[np.float64], capability: CapabilityWindow, total_budget: int, config: AllocationConfig
-) -> Allocation:
-    """``total_budget // P`` each; the remainder goes to the first prompts, one each."""
-    started = perf_counter()
-    share, remainder = divmod(total_budget, len(pass_rate_P))
-    budget_P = np.full(len(pass_rate_P), share, np.int64)
-    budget_P[:remainder] += 1
-    # A feasible total has its mean within the bounds, so the two integers around the mean are too.
-    assert config.budget_min <= budget_P.min() and budget_P.max() <= config.budget_max
-    return Allocation(budget_P, nan, perf_counter() - started, pass_rate_P)
+class Uniform(Strategy):
+    """``B_i = R / P``; a remainder goes to the first prompts, one each. (GRPO, arXiv 2402.03300.)"""
+
+    def allocate(self, problem: Problem) -> tuple[NDArray[np.int64], float]:
+        """Never looks at the estimates."""
+        share, remainder = divmod(problem.total_budget, len(problem))
+        budget_P = np.full(len(problem), share, np.int64)
+        budget_P[:remainder] += 1
+        return budget_P, nan
