@@ -293,7 +293,7 @@ def _take_padding_out(status: dict[str, object], rollouts: RolloutBatch, num_pad
     """
     for name in ("reward", "response_length", "total_length", "truncated", "response_clip_ratio"):
         status.pop(name, None)
-    sample_means = {"return", "group_reward_std", *rollouts.experiences[0].info}
+    sample_means = {"return", "group_reward_std", "coba/group_weight_max", *rollouts.experiences[0].info}
     if not kl_is_loss:  # as a loss, KL is a mean over tokens, of which padding has none
         sample_means |= {"kl", "logprobs_diff"}
     for name in sample_means & status.keys():

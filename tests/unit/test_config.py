@@ -86,7 +86,7 @@ def test_unknown_key_in_a_file(tmp_path):
         ("rollout.batch_size", "1.5"),
         ("ds.packing_samples", "maybe"),
         ("coba.tau", "high"),
-        ("coba.strategy", "adaptive"),
+        ("coba.tau_mode", "variable"),
         ("coba.solver", "bisection"),
         ("actor.eps_clip_low_high", "[1, 2, 3]"),
         ("coba.budget.min", "null"),

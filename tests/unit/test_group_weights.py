@@ -22,9 +22,11 @@ from openrlhf.utils import loss_utils
 from coba_openrlhf.actors.policy import PolicyTrainer
 from coba_openrlhf.config.coba_options import CobaOptions
 from coba_openrlhf.device.cuda_standin import _CpuDevice
+from coba_openrlhf.trainer.coba_trainer import _take_padding_out
 from coba_openrlhf.trainer.experience_maker import RaggedExperienceMaker
 from coba_openrlhf.trainer.group_weights import compute_group_weights, loss_mean
 from coba_openrlhf.trainer.padding import pad_rollouts, step_multiple
+from coba_openrlhf.trainer.rollout_batch import PADDING
 from tests.rollouts import base_args, rollout_batch
 
 MEANS = ("token", "sequence")
@@ -210,9 +212,9 @@ def test_advantages_are_multiplied_last(agg_mode, estimator):
         assert padded.scored_R[i] or not after.any()
     for one, other in zip(plain, weighted, strict=True):
         assert torch.equal(one.returns, other.returns)
-        assert one.info[METRIC].eq(1.0).all()
-        assert other.info[METRIC].eq(weight_R.max()).all()
-        assert len(other.info[METRIC]) == len(other.index)
+        is_real = torch.from_numpy(padded.group_id_R)[other.index] != PADDING
+        assert torch.equal(one.info[METRIC], is_real.float())
+        assert torch.equal(other.info[METRIC], is_real * weight_R.max())
     assert weight_R.max() > 1.5
 
 
@@ -450,8 +452,11 @@ def test_gradient_is_the_mean_over_prompts(train, split, loss, unscored):
         rollouts.scored_R.tolist(),
         "sequence" if by_sequence else "token",
     )
+    padded_size = len(pad_rollouts(rollouts, step_multiple(args)))
+    for one in (status, plain_status):
+        _take_padding_out(one, rollouts, padded_size - len(rollouts), kl_is_loss=False)
     assert status[METRIC] == pytest.approx(float(expected.max()), rel=1e-6)
-    assert plain_status[METRIC] == 1.0
+    assert plain_status[METRIC] == pytest.approx(1.0)
     assert status["ppo_clip_ratio"] == pytest.approx(plain_status["ppo_clip_ratio"], abs=1e-6)
     assert status["ppo_clip_ratio"] > 0.01
 

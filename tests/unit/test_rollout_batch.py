@@ -1,5 +1,7 @@
 """Identity, signal and metrics of a step's rollouts."""
 
+import dataclasses
+
 import coba_openrlhf.device.ready  # noqa: F401  isort: skip
 import numpy as np
 import pytest
@@ -10,12 +12,32 @@ from tests.rollouts import rollout_batch
 
 
 def test_observations_carry_the_prompt_of_each_scored_rollout():
-    rollouts = rollout_batch([2, 1, 3], [1, np.nan, 0.5, 0, 1, np.nan])
-    assert rollouts.observations() == (["p0", "p1", "p2", "p2"], [1.0, 0.5, 0.0, 1.0])
+    rollouts = rollout_batch([2, 1, 3], [1, np.nan, 0.5, 0, 1, np.nan], lengths=[1, 2, 3, 4, 5, 6])
+    expected = (["p0", "p1", "p2", "p2"], [1.0, 0.5, 0.0, 1.0], [1, 3, 4, 5])
+    assert rollouts.observations() == expected
+    assert pad_rollouts(rollouts, 4).observations() == expected
+
+
+def test_an_empty_response_costs_a_token():
+    rollouts = dataclasses.replace(rollout_batch([2], [1, 0]), response_length_R=np.array([0, 3]))
+    assert rollouts.observations() == (["p0", "p0"], [1.0, 0.0], [1, 3])
 
 
 def test_all_unscored_observes_nothing():
-    assert rollout_batch([2], [np.nan, np.nan]).observations() == ([], [])
+    assert rollout_batch([2], [np.nan, np.nan]).observations() == ([], [], [])
+
+
+def test_joined_waves_stay_together_by_prompt():
+    first = rollout_batch([1, 1, 1], [0.1, 0.2, 0.3], lengths=[1, 2, 3], truncated=[1, 0, 0])
+    rest = rollout_batch([2, 0, 1], [0.4, 0.5, 0.6], lengths=[4, 5, 6], truncated=[0, 0, 1])
+    rest = dataclasses.replace(rest, batch=first.batch)
+    both = first.joined(rest)
+    assert both.group_id_R.tolist() == [0, 0, 0, 1, 2, 2]
+    assert both.score_R.tolist() == [0.1, 0.4, 0.5, 0.2, 0.3, 0.6]
+    assert both.response_length_R.tolist() == [1, 4, 5, 2, 3, 6]
+    assert both.truncated_R.tolist() == [True, False, False, False, False, True]
+    experiences = [first.experiences[0], *rest.experiences[:2], *first.experiences[1:], rest.experiences[2]]
+    assert all(one is other for one, other in zip(both.experiences, experiences, strict=True))
 
 
 @pytest.mark.parametrize(
