@@ -1,6 +1,6 @@
 """Slow, obviously right solvers of the budget problem: oracles of the tests, opponents in the speed table."""
 
-# Legend: P = prompts, N = admissible budgets (budget_min .. budget_max), T = totals 0 .. total_budget.
+# Legend: P = prompts, N = budgets budget_min .. budget_max - 1, from which a rollout can be added.
 
 import heapq
 import math
@@ -9,37 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-
-def exact_budgets(value_PN: NDArray[np.float64], total_budget: int, budget_min: int) -> NDArray[np.int64]:
-    """Best budgets by dynamic programming over the total, for any values: O(P * T * N) time, O(P * T) memory.
-
-    Args:
-        value_PN: ``[P, N]``, value of giving prompt p ``budget_min + n`` rollouts.
-        total_budget: Feasible sum of the budgets.
-        budget_min: Budget of the first column.
-
-    Returns:
-        int64 ``[P]``.
-    """
-    num_prompts, num_budgets = value_PN.shape
-    # best_T[t]: largest value of the prompts so far with exactly t rollouts above their minima.
-    spare = total_budget - num_prompts * budget_min
-    best_T = np.full(spare + 1, -np.inf)
-    best_T[0] = 0.0
-    choice_PT = np.empty((num_prompts, spare + 1), np.int32)
-    padded_T = np.full(spare + num_budgets, -np.inf)
-    for prompt in range(num_prompts):
-        padded_T[num_budgets - 1 :] = best_T
-        # Row t, column m: the best with t - (N - 1 - m), plus the value of the step that leads from there to t.
-        candidate_TN = np.lib.stride_tricks.sliding_window_view(padded_T, num_budgets) + value_PN[prompt, ::-1]
-        column_T = candidate_TN.argmax(axis=1)
-        best_T = candidate_TN[np.arange(spare + 1), column_T]
-        choice_PT[prompt] = num_budgets - 1 - column_T
-    budget_P = np.full(num_prompts, budget_min, np.int64)
-    for prompt in reversed(range(num_prompts)):
-        budget_P[prompt] += choice_PT[prompt, spare]
-        spare -= choice_PT[prompt, spare]
-    return budget_P
+from coba_openrlhf.allocation.value import EPS, value_gains
 
 
 def heapq_budgets(
@@ -67,6 +37,20 @@ def scalar_value(budget: int, pass_rate: float, alpha: float, beta: float, tau: 
     return (1 - math.exp(-budget * pass_rate * (1 - pass_rate) / tau)) * math.exp(log_density)
 
 
+def numpy_scalar_value(budget: int, pass_rate: np.float64, alpha: float, beta: float, tau: float) -> float:
+    """V(B, p) at the price that the released code pays for it, for a pass rate in [0, 1].
+
+    There, pass rates are NumPy scalars, ``np.clip`` clips them in the value and once more in the density, the density
+    is computed anew for each value and checked with ``np.isfinite``, and ``np.exp`` takes the saturation.
+    """
+    clipped = np.clip(pass_rate, EPS, 1 - EPS)
+    inside = np.clip(clipped, 1e-10, 1 - 1e-10)
+    log_normaliser = math.log(math.exp(math.lgamma(alpha) + math.lgamma(beta) - math.lgamma(alpha + beta)))
+    density = math.exp((alpha - 1) * math.log(inside) + (beta - 1) * math.log(1 - inside) - log_normaliser)
+    assert np.isfinite(density)
+    return float((1 - np.exp(-budget / tau * clipped * (1 - clipped))) * density)
+
+
 def released_budgets(
     pass_rate_P: NDArray[np.float64],
     total_budget: int,
@@ -77,8 +61,28 @@ def released_budgets(
     budget_min: int,
     budget_max: int,
 ) -> list[int]:
-    """A twin of the loop that CoBA-RL was released with: V(B+1) - V(B) evaluated anew for every push."""
-    pass_rates = [min(max(float(pass_rate), 0.01), 0.99) for pass_rate in pass_rate_P]
+    """A twin of the loop that CoBA-RL was released with: V(B+1) - V(B) on NumPy scalars, anew for every push."""
+    pass_rate_P = np.asarray(pass_rate_P, np.float64)
+
+    def gain(prompt: int, budget: int) -> float:
+        before = numpy_scalar_value(budget, pass_rate_P[prompt], alpha, beta, tau)
+        return numpy_scalar_value(budget + 1, pass_rate_P[prompt], alpha, beta, tau) - before
+
+    return heapq_budgets(gain, len(pass_rate_P), total_budget, budget_min, budget_max)
+
+
+def float_budgets(
+    pass_rate_P: NDArray[np.float64],
+    total_budget: int,
+    *,
+    alpha: float,
+    beta: float,
+    tau: float,
+    budget_min: int,
+    budget_max: int,
+) -> list[int]:
+    """The same loop without avoidable cost: Python floats, clipped once, and no NumPy inside."""
+    pass_rates = [min(max(float(pass_rate), EPS), 1 - EPS) for pass_rate in pass_rate_P]
 
     def gain(prompt: int, budget: int) -> float:
         pass_rate = pass_rates[prompt]
@@ -86,3 +90,40 @@ def released_budgets(
         return after - scalar_value(budget, pass_rate, alpha, beta, tau)
 
     return heapq_budgets(gain, len(pass_rates), total_budget, budget_min, budget_max)
+
+
+def log_linear_budgets(
+    pass_rate_P: NDArray[np.float64],
+    total_budget: int,
+    *,
+    alpha: float,
+    beta: float,
+    tau: float,
+    budget_min: int,
+    budget_max: int,
+) -> list[int]:
+    """The fastest pure-Python loop we know: this library's gains, whose logarithm is ``intercept - slope * B``."""
+    intercepts, slopes = value_gains(pass_rate_P, alpha, beta, tau).param_KP.tolist()
+    return heapq_budgets(
+        lambda prompt, budget: intercepts[prompt] - slopes[prompt] * budget,
+        len(intercepts), total_budget, budget_min, budget_max,
+    )  # fmt: skip
+
+
+def sorted_budgets(
+    pass_rate_P: NDArray[np.float64],
+    total_budget: int,
+    *,
+    alpha: float,
+    beta: float,
+    tau: float,
+    budget_min: int,
+    budget_max: int,
+) -> NDArray[np.int64]:
+    """Greedy without a heap: all P * N gains, sorted by NumPy; the largest ones get the rollouts."""
+    num_prompts = len(pass_rate_P)
+    intercept_P, slope_P = value_gains(pass_rate_P, alpha, beta, tau).param_KP
+    gain_PN = intercept_P[:, None] - slope_P[:, None] * np.arange(budget_min, budget_max)
+    # A stable sort of the rows one after the other: equal gains go to the lowest index.
+    best = np.argsort(-gain_PN, axis=None, kind="stable")[: total_budget - num_prompts * budget_min]
+    return budget_min + np.bincount(best // max(budget_max - budget_min, 1), minlength=num_prompts)

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.allocation import cpu_name
 from benchmarks.results_file import write_section
+from benchmarks.timing import cpu_name
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "runs/quickstart/data"
