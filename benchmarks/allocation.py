@@ -1,6 +1,6 @@
 """Speed of the allocation: ``python -m benchmarks.allocation [--write]``, about a minute on one core.
 
-Whole calls, value function included, measured in turn in one process; ratios are those of medians of this run.
+Whole calls, value function included, measured in turn in one process (``timing.py``); ratios are those of medians.
 Prints Markdown; ``--write`` also puts it into ``benchmarks/results.md``. Ends with an error if two solvers that must
 agree do not, or a goal of speed is missed.
 """
@@ -187,6 +187,9 @@ def huge_table(goals: Goals) -> list[str]:
         "| must reach |",
         "|---:|---:|---:|---:|---:|---|",
         *rows,
+        "",
+        "What is not proportional is fresh memory: from some size on, the C library returns a call's arrays to the",
+        "kernel, and the next call faults them in again.",
     ]
 
 
@@ -272,7 +275,8 @@ def report(goals: Goals) -> str:
         f"numba {numba.__version__}.",
         f"Budgets {BOUNDS['budget_min']} to {BOUNDS['budget_max']}, alpha {RULE['alpha']}, beta {RULE['beta']}, "
         f"tau {RULE['tau']}. Whole calls with argument checks",
-        "and value function; medians and ratios of one run, the solvers of a table measured in turn.",
+        "and value function, in processor time of the calling thread; medians and ratios of one run, the solvers of a",
+        "table measured in turn.",
         "",
         "The released loop evaluates the density anew for every value, on NumPy scalars that it clips twice; the goals",
         "are held against a twin that pays for the same operations. The strict twin does the same mathematics on plain",
