@@ -46,11 +46,12 @@ def write_run(
     seed=0,
     keep=None,
     forget_at=None,
+    shape=(0.5, 0.9),
 ):
     """A run folder from an ``Allocator`` and Bernoulli outcomes; the last batch of an episode may be short."""
     config = config or AllocationConfig(budget_max=32)
     rng = np.random.default_rng(seed)
-    rate_of = {f"p{i:03d}": rate for i, rate in enumerate(rng.beta(0.5, 0.9, num_prompts))}
+    rate_of = {f"p{i:03d}": rate for i, rate in enumerate(rng.beta(*shape, num_prompts))}
     (run / "allocations.parquet").mkdir(parents=True)
     write_config(run, config)
     allocator = Allocator(config)

@@ -10,7 +10,7 @@ from .error import ReplayError
 from .log import Log, read_log
 from .logged_step import LoggedStep
 from .replayed import Replayed, replay, replay_log
-from .rule import Family, Rule, RunOptions, make_families, read_options
+from .rule import Family, Request, Rule, RunOptions, make_families, read_options
 from .signal import chance_of_signal
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "LoggedStep",
     "ReplayError",
     "Replayed",
+    "Request",
     "Rule",
     "RunOptions",
     "chance_of_signal",

@@ -20,12 +20,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns 0, 2 for what cannot be replayed, 130 after Ctrl-C."""
     try:
         return _run(argv)
-    except (ReplayError, ConfigError, OSError) as error:  # an OSError names the file or folder
-        print(f"no replay: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    except (ReplayError, ConfigError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         print("interrupted: nothing was written", file=sys.stderr)
         return 130
+
+
+def _refuse(reason: str) -> int:
+    print(f"no replay: {' '.join(reason.split())}", file=sys.stderr)
+    return 2
 
 
 def _run(argv: Sequence[str] | None) -> int:

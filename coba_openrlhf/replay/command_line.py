@@ -71,13 +71,14 @@ def read_command_line(argv: Sequence[str] | None) -> CommandLine:
 def _make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m coba_openrlhf.replay",
+        usage="%(prog)s RUN [--out OUT] [--strategy NAME] [--OPTION VALUE] [--grid OPTION=V1,V2]",
         description="What other budget rules would have done in a run.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.set_defaults(words=[])
-    parser.add_argument("run", type=Path, help="folder of the run (coba.run_dir)")
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run (coba.run_dir)")
     parser.add_argument("--out", type=Path, help="folder of the results; default: RUN/replay")
     parser.add_argument(
         "--strategy", f"--{STRATEGY}", dest=STRATEGY, action=_InOrder, metavar="NAME", help="a rule to replay"

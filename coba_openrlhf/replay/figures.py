@@ -156,6 +156,6 @@ def _finish(figure: Figure, axes: list[Axes], file: Path, num_left_out: int) -> 
         ax.grid(alpha=0.3)
         ax.spines[["top", "right"]].set_visible(False)
         title = f"{num_left_out} rules with less signal left out" if num_left_out else None
-        ax.legend(framealpha=0.9, fontsize="small", title=title)
+        ax.legend(framealpha=0.9, fontsize="small", title=title, title_fontsize="small", alignment="left")
     figure.savefig(file, dpi=150)
     plt.close(figure)

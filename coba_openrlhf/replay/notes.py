@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .log import Log
 from .replayed import Replayed
-from .rule import Family, RunOptions
+from .rule import STRATEGY, Family, RunOptions
 
 _MOST_WARNINGS = 3
 
@@ -31,15 +31,18 @@ def log_notes(log: Log, options: RunOptions) -> list[str]:
 
 
 def rule_notes(replayed: Sequence[Replayed], families: Sequence[Family]) -> list[str]:
-    """What happened to the rules."""
-    notes = []
+    """What happened to the rules; what happened to several is told once."""
+    rules_of: dict[str, list[str]] = {}
     for rule in replayed:
         num_fallback = int((rule.columns["fallback"] == 1).sum())
-        if num_fallback:
-            notes.append(f"{rule.label}: budgets were uniform in {num_fallback} steps (coba.fallback_steps).")
-        notes += [f"{rule.label}: {text}" for text in rule.warnings[:_MOST_WARNINGS]]
+        is_fallback = num_fallback and rule.options.get(STRATEGY) != "uniform"
+        texts = [f"budgets were uniform in {num_fallback} steps (coba.fallback_steps)."] if is_fallback else []
+        texts += rule.warnings[:_MOST_WARNINGS]
         if len(rule.warnings) > _MOST_WARNINGS:
-            notes.append(f"{rule.label}: {len(rule.warnings) - _MOST_WARNINGS} more warnings")
+            texts.append(f"{len(rule.warnings) - _MOST_WARNINGS} more warnings")
+        for text in texts:
+            rules_of.setdefault(text, []).append(rule.label)
+    notes = [f"{_some(labels)}: {text}" for text, labels in rules_of.items()]
     if any(len(family.grid) > 2 for family in families):
         notes.append("A grid of more than two options has no picture.")
     return notes

@@ -99,7 +99,7 @@ def replay(rule: Rule, log: Log) -> Replayed:
             pass_rates.append(allocation.pass_rate_P)
             seen.append(allocation.estimates.seen_P | (has_waves & (step.wave_scored_P > 0)))
             rows.append({**_measure(step, belief, allocation.budget_P), **_pick(calibration), "fallback": is_fallback})
-    texts = dict.fromkeys(str(warning.message) for warning in caught)
+    texts = dict.fromkeys(name_options(str(warning.message)) for warning in caught)
     return Replayed(rule.label, rule.options, budgets, pass_rates, seen, _to_columns(rows), list(texts))
 
 

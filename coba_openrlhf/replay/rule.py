@@ -188,7 +188,10 @@ def _parse(option: str, text: str) -> object:
         config, _ = load_config([f"--{option}={text}"])
     except ConfigError as error:
         raise ReplayError(_one_line(str(error))) from error
-    return flatten(config)[option]
+    value = flatten(config)[option]
+    if isinstance(value, int | float) and ":" in text:  # in YAML 3:7 is 187, minutes and seconds
+        raise ReplayError(f"--{option} must be a number, got {text!r}")
+    return value
 
 
 def _label(base: AllocationConfig, options: dict[str, str]) -> str:

@@ -64,6 +64,42 @@ def test_the_logged_rule_is_reproduced(tmp_path, settings, unscored):
 
 
 @pytest.mark.parametrize("source", ["window", "posterior", "probe"])
+@pytest.mark.parametrize("strategy", ["coba", "duet", "mixedhard"])
+def test_what_the_trainer_logs_is_reproduced(tmp_path, strategy, source):
+    """``RunLog`` and its rollouts, instead of the table that this test suite writes."""
+    from coba_openrlhf.trainer.rollout_batch import RolloutBatch  # loads torch: only here
+    from coba_openrlhf.trainer.run_log import RunLog
+    from tests.rollouts import prompt_batch
+
+    config = AllocationConfig(strategy=strategy, pass_rate_source=source, budget_max=32)
+    rng, allocator, log = np.random.default_rng(5), Allocator(config), RunLog(str(tmp_path), 0)
+    write_config(tmp_path, config)
+    batch = prompt_batch(10)
+    rate_P = rng.beta(0.5, 0.9, 10)
+
+    def generate(budget_P):
+        group_id_R = np.repeat(np.arange(10), budget_P)
+        score_R = (rng.random(len(group_id_R)) < rate_P[group_id_R]).astype(float)
+        score_R[rng.random(len(group_id_R)) < 0.1] = np.nan
+        length_R = rng.integers(1, 40, len(group_id_R))
+        nothing = [None] * len(group_id_R)
+        return RolloutBatch(batch, nothing, group_id_R, score_R, length_R, np.zeros(len(group_id_R), bool))
+
+    for step in range(1, 9):
+        if source == "probe":
+            wave = generate(np.full(10, 2))
+            allocation = allocator.allocate(batch.prompt_ids, 80, probe=wave.observations()[:2])
+            whole = wave.joined(generate(allocation.budget_P - 2))
+        else:
+            wave, allocation = None, allocator.allocate(batch.prompt_ids, 80)
+            whole = generate(allocation.budget_P)
+        ids, scores, num_tokens = whole.observations()
+        allocator.observe(ids, scores, num_tokens=num_tokens, policy_version=step - 1)
+        log.write_allocations(step, whole, allocation, config, wave)
+    assert reproduced(tmp_path) == 8
+
+
+@pytest.mark.parametrize("source", ["window", "posterior", "probe"])
 def test_graded_scores_are_reproduced(tmp_path, replayed, source):
     config = AllocationConfig(budget_max=32, success_rule="score", pass_rate_source=source, strategy="mixed")
     text, _, _ = replayed(write_run(tmp_path / "run", config, graded=True, unscored=0.1))
@@ -298,8 +334,19 @@ def test_a_run_whose_rule_file_is_gone_can_still_be_read(tmp_path, replayed):
     assert list(rules) == ["as run", "uniform", "knapsack"] and rules["as run"]["brier_prior"] is None
 
 
-def test_fallback_is_told(tmp_path, replayed):
-    run = write_run(tmp_path / "run", AllocationConfig(budget_max=32, fallback_steps=0))
-    text, rules, _ = replayed(run, "--coba.fallback_steps", "1")
-    if rules["coba fallback_steps=1"]["fallback"]:
-        assert "budgets were uniform in" in text
+def test_fallback_is_reproduced_and_told(tmp_path, replayed):
+    """All prompts are equally hard, so that few outcomes of a prompt predict worse than the plain mean."""
+    config = AllocationConfig(budget_max=32, fallback_steps=2, pass_rate_window=1)
+    run = write_run(tmp_path / "run", config, shape=(30, 30), num_steps=20)
+    text, rules, rows = replayed(run)
+    steps = [row for row in rows if row["rule"] == "as run" and row["fallback"] == "1"]
+    assert 0 < len(steps) < 20 and all(float(row["entropy"]) > 1 - 1e-12 for row in steps)
+    assert "reproduced in 20 of 20 steps" in text
+    assert f"as run: budgets were uniform in {len(steps)} steps (coba.fallback_steps)." in text
+    assert rules["as run"]["fallback"] == pytest.approx(len(steps) / 20)
+
+
+def test_what_several_rules_warn_of_is_told_once(run, replayed):
+    text, _, _ = replayed(run, "--coba.budget.max", "64", "--strategy", "knapsack", "--strategy", "mixed")
+    (line,) = [line for line in text.splitlines() if "coba.budget.max lets one prompt have 64 of 96" in line]
+    assert line.startswith("knapsack budget.max=64, mixed budget.max=64: ")

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.axes import Axes
 
 from coba_openrlhf import replay as library
 from coba_openrlhf.allocation import AllocationConfig
 from coba_openrlhf.config.allocation import option_names
 from coba_openrlhf.replay import __main__ as command
 from coba_openrlhf.replay import results
-from coba_openrlhf.replay.figures import mean_budgets
+from coba_openrlhf.replay.figures import mean_budgets, plot_grid
 from coba_openrlhf.replay.replayed import COLUMNS, Replayed
 from coba_openrlhf.replay.table import render_table
 from tests.replay_runs import call_replay, write_run
@@ -115,6 +116,21 @@ def test_help_names_the_options(capsys):
 
 
 # Tables and pictures.
+
+
+def test_a_grid_is_drawn_in_the_order_of_its_numbers(run, tmp_path):
+    log = library.read_log(run)
+    options = library.read_options(run)
+    request = library.Request({}, {"coba.tau": ["10", "3", "5"]})
+    (family,) = library.make_families(options.config, [request])
+    of_label = {rule.label: library.replay(rule, log) for rule in family.rules}
+    of_label["as run"] = library.replay_log(log, None)
+    drawn = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Axes, "plot", lambda self, x, y, *_, **__: drawn.append((list(x), list(y))))
+        plot_grid(family, of_label, tmp_path / "grid.png")
+    expected = [of_label[f"coba tau={tau}"].means()["signal"] for tau in (3, 5, 10)]
+    assert drawn[0] == ([3, 5, 10], expected)
 
 
 def test_table_is_aligned_and_marks_the_best(run, replayed):
@@ -260,7 +276,8 @@ def test_refused_command_lines(run, capsys, argv, message):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "the following arguments are required: run"),
+        ([], "the following arguments are required: RUN"),
+        (["RUN", "--grid", "coba.tau=3:7"], "--coba.tau must be a number, got '3:7'"),
         (["RUN", "--coba.tau"], "--coba.tau: expected one argument"),
         (["RUN", "--strategy"], "expected one argument"),
         (["RUN", "--coba.solver", "fast"], "coba.solver"),
