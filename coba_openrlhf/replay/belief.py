@@ -1,6 +1,7 @@
 """What a whole log says, in hindsight, about the pass rates of a step: for rollouts that the log does not have."""
 
-# Legend: P = prompts of a step, V = visits (one prompt in one step) of the whole log.
+# Legend: P = prompts of a step, V = visits (one prompt in one step) and D = different prompts of the whole log,
+# K = candidates for the weight of a neighbouring step.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .beta import log_moment
 from .logged_step import LoggedStep
 
-# Weight of a prompt's outcomes one step earlier or later: policies move.
-NEARNESS = 0.8
+# How much a prompt's outcomes count one step earlier or later: the faster a policy moves, the less.
+NEARNESS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
 # The sum of the prior's two parameters: below, pass rates are all 0 or 1; above, all are the same.
 _FEWEST, _MOST = 0.02, 1000.0
 
@@ -30,16 +32,20 @@ class Belief:
 
 
 def compute_beliefs(steps: Sequence[LoggedStep]) -> list[Belief]:
-    """One belief per step: the log's prior and what the same prompt did in other steps, near ones counting more.
+    """One belief per step: the log's prior, and what the same prompts did in other steps.
 
-    Outcomes ``d`` steps away have the weight ``NEARNESS ** d``.
+    Outcomes ``d`` steps away count ``w ** d``; of ``NEARNESS``, ``w`` is the one with which beliefs make the log most
+    likely, each step predicted by the others.
     """
-    prior = fit_prior(steps)
-    before = _discounted(steps)
-    after = _discounted(steps[::-1])[::-1]
-    # (success, rollouts) of earlier and of later steps.
-    others = [earlier + later for earlier, later in zip(before, after, strict=True)]
-    return [Belief(prior[0] + success_P, prior[1] + scored_P - success_P) for success_P, scored_P in others]
+    prior = np.array(fit_prior(steps))[:, np.newaxis, np.newaxis]
+    # Parameters per step, [2, K, P].
+    beliefs = [prior + others for others in _count_others(steps)]
+    likelihood_K = np.zeros(len(NEARNESS))
+    for step, (success_KP, failure_KP) in zip(steps, beliefs, strict=True):
+        log_KP = log_moment(success_KP, failure_KP, step.right_P, step.scored_P - step.right_P)
+        likelihood_K += log_KP.sum(axis=1)
+    best = int(likelihood_K.argmax())
+    return [Belief(success_KP[best], failure_KP[best]) for success_KP, failure_KP in beliefs]
 
 
 def fit_prior(steps: Sequence[LoggedStep]) -> tuple[float, float]:
@@ -62,19 +68,26 @@ def fit_prior(steps: Sequence[LoggedStep]) -> tuple[float, float]:
     return float(mean * both), float((1 - mean) * both)
 
 
-def _discounted(steps: Sequence[LoggedStep]) -> list[NDArray[np.float64]]:
-    """``[2, P]`` per step: successes and scored rollouts of the same prompts in the steps before it in the sequence."""
-    # Prompt -> step of the last visit, and the counts up to and with it.
-    memory: dict[str, tuple[int, float, float]] = {}
-    sums = []
-    for step in steps:
-        sum_P = np.zeros((2, len(step.prompt_ids)))
-        outcomes = zip(step.prompt_ids, step.right_P.tolist(), step.scored_P.tolist(), strict=True)
-        for row, (prompt_id, success, scored) in enumerate(outcomes):
-            last = memory.get(prompt_id)
-            if last is not None:
-                weight = NEARNESS ** abs(step.step - last[0])
-                sum_P[:, row] = weight * last[1], weight * last[2]
-            memory[prompt_id] = (step.step, sum_P[0, row] + success, sum_P[1, row] + scored)
-        sums.append(sum_P)
-    return sums
+def _count_others(steps: Sequence[LoggedStep]) -> list[NDArray[np.float64]]:
+    """Weighted successes and failures of the same prompts in all other steps, ``[2, K, P]`` per step."""
+    index_of: dict[str, int] = {}
+    rows = [np.array([index_of.setdefault(i, len(index_of)) for i in step.prompt_ids]) for step in steps]
+    before = _count_before(steps, rows, len(index_of))
+    after = _count_before(steps[::-1], rows[::-1], len(index_of))[::-1]
+    return [earlier + later for earlier, later in zip(before, after, strict=True)]
+
+
+def _count_before(
+    steps: Sequence[LoggedStep], rows: Sequence[NDArray[np.int64]], num_prompts: int
+) -> list[NDArray[np.float64]]:
+    """The same for the steps that come before in the sequence; ``rows`` are the places of their prompts in ``D``."""
+    weight_K1 = np.array(NEARNESS)[:, np.newaxis]
+    last_D, sums_2KD = np.zeros(num_prompts), np.zeros((2, len(NEARNESS), num_prompts))
+    counts = []
+    for step, row_P in zip(steps, rows, strict=True):
+        others_2KP = sums_2KD[:, :, row_P] * weight_K1 ** np.abs(step.step - last_D[row_P])
+        outcome_2P = np.stack((step.right_P, step.scored_P - step.right_P))
+        sums_2KD[:, :, row_P] = others_2KP + outcome_2P[:, np.newaxis]
+        last_D[row_P] = step.step
+        counts.append(others_2KP)
+    return counts

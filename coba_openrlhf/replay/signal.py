@@ -2,15 +2,12 @@
 
 # Legend: P = prompts.
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .belief import Belief
+from .beta import log_gamma, log_moment
 from .logged_step import LoggedStep
-
-_log_gamma = np.frompyfunc(math.lgamma, 1, 1)
 
 
 def chance_of_signal(
@@ -68,7 +65,9 @@ def _drawn(
     rows = count_P > drawn_P - 1  # else there are not enough of them
     count, total, drawn = count_P[rows], total_P[rows], drawn_P[rows]
     # In this order a count of all gives exactly 1.
-    log_share = _lgamma(count + 1) - _lgamma(total + 1) + (_lgamma(total - drawn + 1) - _lgamma(count - drawn + 1))
+    log_share = (
+        log_gamma(count + 1) - log_gamma(total + 1) + (log_gamma(total - drawn + 1) - log_gamma(count - drawn + 1))
+    )
     share_P[rows] = np.exp(log_share)
     return share_P
 
@@ -77,10 +76,5 @@ def _predicted(a_P: NDArray[np.float64], b_P: NDArray[np.float64], new_P: NDArra
     """E[p^new] under Beta(a, b)."""
     chance_P = np.ones(len(new_P))
     rows = new_P > 0
-    a, both, new = a_P[rows], a_P[rows] + b_P[rows], new_P[rows]
-    chance_P[rows] = np.exp(_lgamma(a + new) - _lgamma(a) + _lgamma(both) - _lgamma(both + new))
+    chance_P[rows] = np.exp(log_moment(a_P[rows], b_P[rows], new_P[rows], np.zeros(int(rows.sum()))))
     return chance_P
-
-
-def _lgamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _log_gamma(x).astype(np.float64)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from coba_openrlhf.allocation import AllocationConfig, Allocator
-from coba_openrlhf.replay import Belief, Log, Rule, chance_of_signal, compute_beliefs, fit_prior, replay
+from coba_openrlhf.replay import Belief, Log, Rule, belief, chance_of_signal, compute_beliefs, fit_prior, replay
+from coba_openrlhf.replay.beta import log_moment
 from tests.replay_runs import make_step
 
 JEFFREYS = (0.5, 0.5)
@@ -19,8 +20,8 @@ JEFFREYS = (0.5, 0.5)
 def chance_of(size, successes, scored, *, wave=(0, 0), mixed=None, prior=JEFFREYS):
     """Of one prompt; ``wave`` is successes and rollouts of the first wave."""
     step = make_step(budget=[max(scored, 1)], scored=[scored], successes=[successes], wave=[wave], mixed=mixed)
-    belief = Belief(*(np.array([float(value)]) for value in prior))
-    chance_P, extrapolated_P = chance_of_signal(step, belief, np.array([float(size)]))
+    believed = Belief(*(np.array([float(value)]) for value in prior))
+    chance_P, extrapolated_P = chance_of_signal(step, believed, np.array([float(size)]))
     return chance_P[0], extrapolated_P[0]
 
 
@@ -192,8 +193,9 @@ def test_prior_without_a_pair_of_rollouts_is_that_of_jeffreys():
     assert fit_prior([make_step(budget=[2, 2], scored=[1, 0], successes=[1, 0])]) == pytest.approx(JEFFREYS)
 
 
-def test_beliefs_by_hand():
-    """Prompt a has 4 rollouts in steps 1, 2 and 5; b only in step 2."""
+def test_beliefs_by_hand(monkeypatch):
+    """Prompt a has rollouts in steps 1, 2 and 5; b only in step 2."""
+    monkeypatch.setattr(belief, "NEARNESS", (0.8,))
     steps = [
         make_step(budget=[4], scored=[4], successes=[1], ids=["a"], number=1),
         make_step(budget=[4, 4], scored=[4, 3], successes=[2, 3], ids=["b", "a"], number=2),
@@ -206,6 +208,30 @@ def test_beliefs_by_hand():
     assert second.success_P == pytest.approx([a, a + 0.8 * 1 + 0.8**3 * 0])
     assert second.failure_P == pytest.approx([b, b + 0.8 * 3 + 0.8**3 * 4])
     assert last.success_P == pytest.approx([a + 0.8**4 * 1 + 0.8**3 * 3])
+    assert last.failure_P == pytest.approx([b + 0.8**4 * 3 + 0.8**3 * 0])
+
+
+@pytest.mark.parametrize(("moves", "nearness"), [("never", 1.0), ("always", 0.0)])
+def test_neighbouring_steps_count_as_they_deserve(monkeypatch, moves, nearness):
+    """All of them where pass rates stand still, none where each step draws new ones."""
+    rng = np.random.default_rng(2)
+    rate_P = rng.beta(0.5, 0.5, 60)
+    steps = []
+    for number in range(1, 9):
+        rates = rate_P if moves == "never" else rng.beta(0.5, 0.5, 60)
+        steps.append(make_step(budget=[8] * 60, scored=[8] * 60, successes=rng.binomial(8, rates), number=number))
+    chosen = compute_beliefs(steps)
+    monkeypatch.setattr(belief, "NEARNESS", (nearness,))
+    for ours, expected in zip(chosen, compute_beliefs(steps), strict=True):
+        np.testing.assert_array_equal(ours.success_P, expected.success_P)
+        np.testing.assert_array_equal(ours.failure_P, expected.failure_P)
+
+
+def test_moments_of_beta_distributions():
+    for a, b, success, failure in ((0.5, 0.5, 3, 0), (2.0, 7.5, 4, 9), (0.02, 3.0, 0, 5), (30.0, 1e-3, 2.5, 0.5)):
+        expected = mpmath.log(mpmath.beta(a + success, b + failure) / mpmath.beta(a, b))
+        arrays = (np.array([float(value)]) for value in (a, b, success, failure))
+        assert log_moment(*arrays)[0] == pytest.approx(float(expected), rel=1e-12)
 
 
 # The truth.
