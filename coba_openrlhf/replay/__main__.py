@@ -1,5 +1,6 @@
 """``python -m coba_openrlhf.replay``."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -46,8 +47,11 @@ def _run(argv: Sequence[str] | None) -> int:
     replayed = [replay_log(log, own), *_replay_all(list(rules.values()), log)]
     notes = [*notes, *log_notes(log, options), *rule_notes(replayed, families)]
     files = write_results(command.out, log, replayed, families, reproduction, notes)
-    print(_render(replayed, log, notes))
-    print(f"\nwritten to {command.out}: {', '.join(files)}")
+    text = _render(replayed, log, notes)
+    try:
+        print(f"{text}\n\nwritten to {command.out}: {', '.join(files)}", flush=True)
+    except BrokenPipeError:  # a reader like ``head`` has seen enough, and the files are there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -1,8 +1,10 @@
 """The command line of a replay: options, grids, tables, pictures and refusals."""
 
 import dataclasses
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ from coba_openrlhf.replay import __main__ as command
 from coba_openrlhf.replay import results
 from coba_openrlhf.replay.figures import mean_budgets, plot_grid
 from coba_openrlhf.replay.replayed import COLUMNS, Replayed
-from coba_openrlhf.replay.table import render_table
+from coba_openrlhf.replay.table import LAYOUT, LIMITS, render_table
 from tests.replay_runs import call_replay, write_run
 
 # Small batches let one prompt have much of a step, and few outcomes mislead estimates: both are told, rightly.
@@ -361,6 +363,24 @@ def test_module_runs_as_a_command(run, tmp_path):
     argv = [sys.executable, "-m", "coba_openrlhf.replay", str(run), "--out", str(tmp_path), "--strategy", "mixed"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert "reproduced in 12 of 12 steps" in done.stdout and not done.stderr
+
+
+def test_a_reader_that_has_seen_enough(run, tmp_path):
+    argv = [sys.executable, "-m", "coba_openrlhf.replay", str(run), "--out", str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode == 0 and not error and (tmp_path / "summary.json").is_file()
+
+
+def test_every_column_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
+    table = text.split("| `replay.csv`", 1)[1].split("\n\n")[0]
+    documented = [name for line in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    assert documented == ["rule", "step", *COLUMNS]
+    for _, column, _, _ in LAYOUT:
+        assert column in documented
+    assert " ".join(LIMITS.split()) in " ".join(text.split())
 
 
 def test_rules_are_values():
