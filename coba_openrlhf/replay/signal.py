@@ -16,8 +16,8 @@ def chance_of_signal(
     """Chance that ``B`` scored rollouts of a prompt are neither all successes nor all failures.
 
     The log has ``n`` scored rollouts of the prompt, ``s`` of them successes: ``n_1`` and ``s_1`` in its first wave (0
-    in a run without), ``n_2`` and ``s_2`` after it. The group of ``B`` is made of ``k_1 = min(B, n_1)`` of the wave, then
-    of ``k_2 = min(B - k_1, n_2)`` of the others, and where the log has too few, of ``k_3`` new ones:
+    in a run without), ``n_2`` and ``s_2`` after it. The group of ``B`` is made of ``k_1 = min(B, n_1)`` of the wave,
+    then of ``k_2 = min(B - k_1, n_2)`` of the others, and where the log has too few, of ``k_3`` new ones:
 
         signal            = 1 - all(s_1, s_2; a, b) - all(n_1 - s_1, n_2 - s_2; b, a)
         all(c1, c2; a, b) = C(c1, k_1) / C(n_1, k_1)       drawn from the wave without replacement
