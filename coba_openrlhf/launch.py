@@ -141,7 +141,14 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     pretrain = args.actor.model_name_or_path
     loading = policy.async_init_model_from_pretrained(strategy, pretrain, num_steps, engines)
     if not args.train.agent_func_path:
-        spec = ScorerSpec(config.coba.verifier, config.coba.verifier_timeout, tuple(reward_urls(config)))
+        spec = ScorerSpec(
+            config.coba.verifier,
+            config.coba.verifier_timeout,
+            tuple(reward_urls(config)),
+            config.coba.verifier_of,
+            config.coba.verifier_memory_mb,
+            config.coba.verifier_workers,
+        )
         loading += [engine.use_scorer.remote(spec) for engine in engines]
     if reference is not None:
         loading += reference.async_init_model_from_pretrained(strategy, pretrain)

@@ -1,7 +1,10 @@
 """The options this project adds, all under ``--coba.*``."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
+
+VerifierName = Literal["exact", "numeric", "math", "multiple_choice"]
+VERIFIER_NAMES: tuple[str, ...] = get_args(VerifierName)
 
 
 @dataclass
@@ -95,9 +98,12 @@ class CobaOptions:
         pass_rate: Pass-rate estimation.
         group_weight: Weights in the policy loss: rollout = every token or rollout the same (as published);
             prompt = every prompt the same, whatever its budget.
-        verifier: Built-in scoring of responses against data.label_key: exact text, numeric value, or math
-            (math-verify, last boxed answer). Unused with reward.remote_url or train.agent_func_path.
+        verifier: Built-in scoring of responses against data.label_key: exact text, numeric value, math (math-verify,
+            last boxed answer), multiple_choice. Unused with reward.remote_url or train.agent_func_path.
+        verifier_of: Another verifier for some data sources, {"gsm8k": "numeric"}; the data's column datasource.
         verifier_timeout: Seconds after which one answer check is abandoned and counted as unscored.
+        verifier_memory_mb: MiB that one answer check may take; beyond them it is counted as unscored.
+        verifier_workers: Answer checks at a time, per engine.
         eval: When to evaluate.
         run_dir: Folder of everything a run writes; null is runs/<date>-<time>.
         log_to_driver: Show every line that actors and libraries print (they are in Ray's log folder anyway).
@@ -127,8 +133,11 @@ class CobaOptions:
     budget: BudgetOptions = field(default_factory=BudgetOptions)
     pass_rate: PassRateOptions = field(default_factory=PassRateOptions)
     group_weight: Literal["rollout", "prompt"] = "rollout"
-    verifier: Literal["exact", "numeric", "math"] = "math"
+    verifier: VerifierName = "math"
+    verifier_of: dict[str, str] = field(default_factory=dict)
     verifier_timeout: float = 5.0
+    verifier_memory_mb: int = 1024
+    verifier_workers: int = 2
     eval: EvalPointOptions = field(default_factory=EvalPointOptions)
     run_dir: str | None = None
     log_to_driver: bool = False

@@ -4,6 +4,7 @@ import math
 import string
 from urllib.parse import urlsplit
 
+from .coba_options import VERIFIER_NAMES
 from .error import ConfigError, require
 from .run_config import RunConfig
 
@@ -26,6 +27,7 @@ def check_inputs(config: RunConfig) -> None:
     _check_probabilities(config)
     _check_template(config.data.input_template)
     _check_rewards(config)
+    _check_verifiers(config)
 
 
 def _check_probabilities(config: RunConfig) -> None:
@@ -72,6 +74,20 @@ def _check_rewards(config: RunConfig) -> None:
             _is_server(origin),
             f"reward.remote_url must be one Python file (.py) or http:// or https:// addresses, got {origin!r}",
         )
+
+
+def _check_verifiers(config: RunConfig) -> None:
+    chosen = config.coba.verifier_of
+    for source, verifier in chosen.items():
+        require(
+            verifier in VERIFIER_NAMES,
+            f"coba.verifier_of: {source!r} must have one of {', '.join(VERIFIER_NAMES)}, got {verifier!r}",
+        )
+    for key, value in (
+        ("reward.remote_url", config.reward.remote_url),
+        ("train.agent_func_path", config.train.agent_func_path),
+    ):
+        require(not (chosen and value), f"coba.verifier_of has no effect with {key}, got {chosen} and {value!r}")
 
 
 def _is_server(address: str) -> bool:

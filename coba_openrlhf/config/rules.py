@@ -66,6 +66,8 @@ _AT_LEAST_ONE = (
     "train.max_epochs",
     "train.num_episodes",
     "train.max_tokens_per_gpu",
+    "coba.verifier_memory_mb",
+    "coba.verifier_workers",
     "data.max_len",
     "data.max_samples",
     "eval.n_samples_per_prompt",

@@ -227,8 +227,8 @@ def _check_names(argv: list[str], kinds: dict[str, object]) -> None:
         name, _, inline = arg[2:].partition("=")
         if name == "config":
             file = inline or (argv[i + 1] if i + 1 < len(argv) else "")
-            for key in _keys_of_file(file):
-                if key in groups:
+            for key in _keys_of_file(file, kinds):
+                if key in groups and key not in kinds:
                     raise ConfigError(f"{file}: {key} must hold options as a mapping, got nothing or a single value")
                 if key not in kinds:
                     raise ConfigError(f"{file}: unknown key {key!r}{_nearest(key, kinds)}")
@@ -236,11 +236,13 @@ def _check_names(argv: list[str], kinds: dict[str, object]) -> None:
             raise ConfigError(f"unknown option --{name}{_nearest(name, kinds)}")
 
 
-def _keys_of_file(file: str) -> list[str]:
+def _keys_of_file(file: str, kinds: dict[str, object]) -> list[str]:
     def walk(node: dict[str, object], prefix: str) -> list[str]:
         keys: list[str] = []
         for key, value in node.items():
-            keys += walk(value, f"{prefix}{key}.") if isinstance(value, dict) and value else [f"{prefix}{key}"]
+            # A mapping is a group of options, unless an option's value is one.
+            is_group = isinstance(value, dict) and value and f"{prefix}{key}" not in kinds
+            keys += walk(value, f"{prefix}{key}.") if is_group else [f"{prefix}{key}"]
         return keys
 
     return walk(read_yaml(file), "")

@@ -1,13 +1,13 @@
 """Local data sets: can they be read, and is every row usable?"""
 
 import functools
-import numbers
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from coba_openrlhf.config import ConfigError, RunConfig
-from coba_openrlhf.rewards.verifiers import check_label
+from coba_openrlhf.rewards.verifier_choice import check_label, require_known_sources, verifier_for
 
 from .prompt_lengths import check_lengths
 
@@ -23,6 +23,8 @@ def check_data_sets(config: RunConfig) -> None:
         ConfigError: The first fault, with file, row and column.
     """
     data, held_out = config.data, config.eval
+    sources: set[str] = set()
+    all_local = True
     for key, names, split_key, split in (
         ("data.prompt_dataset", data.prompt_dataset, "data.prompt_split", data.prompt_split),
         ("eval.dataset", held_out.dataset, "eval.split", held_out.split),
@@ -33,12 +35,21 @@ def check_data_sets(config: RunConfig) -> None:
             if rows is not None:
                 rows = rows.select(range(min(len(rows), data.max_samples)))
                 _check_rows(key, name.strip(), rows, config)
+                sources |= _sources_of(rows)
+            all_local &= rows is not None
             tables.append(rows)
         if not tables or any(rows is None for rows in tables):
             continue
         check_lengths(key, tables, config)
         if key == "eval.dataset":
             _check_best_metric(tables, config.ckpt.best_metric_key)
+    if all_local:  # rows of other data sets are seen by the trainer
+        try:
+            require_known_sources(config.coba.verifier_of, sources)
+        except ValueError as error:
+            raise ConfigError(
+                f"{error} ({', '.join(filter(None, (data.prompt_dataset, held_out.dataset)))})"
+            ) from error
 
 
 def _open_local(key: str, name: str, split_key: str, split: str):
@@ -105,22 +116,28 @@ def _check_rows(key: str, name: str, rows, config: RunConfig) -> None:
             raise ConfigError(f"{option}: {name} has no column {column!r}; it has {', '.join(rows.column_names)}")
     if len(rows) == 0:
         raise ConfigError(f"{key}: {name} has no rows")
-    checks = [(input_key, functools.partial(_check_prompt, is_chat=config.data.apply_chat_template))]
+    _check_column(key, name, rows, input_key, functools.partial(_check_prompt, is_chat=config.data.apply_chat_template))
     if not (config.reward.remote_url or config.train.agent_func_path):
-        checks.append((label_key, functools.partial(_check_answer, verifier=config.coba.verifier)))
-    for column, check in checks:
+        has_sources = "datasource" in rows.column_names
+        sources = [str(source) for source in rows["datasource"]] if has_sources else ["default"] * len(rows)
+        verifiers = [verifier_for(source, config.coba.verifier, config.coba.verifier_of) for source in sources]
+        _check_column(key, name, rows, label_key, lambda answer, i: check_label(verifiers[i], answer))
+
+
+def _check_column(key: str, name: str, rows, column: str, check: Callable[[object, int], None]) -> None:
+    """Call ``check(cell, row)`` on every cell; its ValueError gets file, row and column."""
+    try:
+        cells = list(rows[column])
+    except UnicodeDecodeError as error:  # a table's text is decoded when it is read
+        raise ConfigError(f"{key}: {name}, column {column!r}: must be UTF-8 text, {error}") from error
+    for i, cell in enumerate(cells):
         try:
-            cells = list(rows[column])
-        except UnicodeDecodeError as error:  # a table's text is decoded when it is read
-            raise ConfigError(f"{key}: {name}, column {column!r}: must be UTF-8 text, {error}") from error
-        for i, cell in enumerate(cells):
-            try:
-                check(cell)
-            except ValueError as error:
-                raise ConfigError(f"{key}: {name}, row {i}, column {column!r}: {error}") from error
+            check(cell, i)
+        except ValueError as error:
+            raise ConfigError(f"{key}: {name}, row {i}, column {column!r}: {error}") from error
 
 
-def _check_prompt(prompt: object, *, is_chat: bool) -> None:
+def _check_prompt(prompt: object, row: int, *, is_chat: bool) -> None:
     if isinstance(prompt, str):
         if not prompt.strip():
             raise ValueError("the prompt is empty")
@@ -138,14 +155,9 @@ def _is_message(message: object) -> bool:
     return isinstance(message, dict) and isinstance(message.get("role"), str) and "content" in message
 
 
-def _check_answer(answer: object, *, verifier: str) -> None:
-    """Verifiers compare with the answer as text, and the text of a list is Python's notation for it."""
-    if answer is not None and not isinstance(answer, str | numbers.Number):
-        raise ValueError(
-            f"the reference answer must be text or a number for coba.verifier: {verifier}, "
-            f"got {type(answer).__name__}: {answer!r:.100}"
-        )
-    check_label(verifier, "" if answer is None else str(answer))
+def _sources_of(rows) -> set[str]:
+    """Data sources of the rows, as OpenRLHF names them."""
+    return set(map(str, rows["datasource"])) if "datasource" in rows.column_names else {"default"}
 
 
 def _check_best_metric(tables: list, metric: str) -> None:
@@ -154,7 +166,7 @@ def _check_best_metric(tables: list, metric: str) -> None:
         return
     sources: set[str] = set()
     for rows in tables:
-        sources |= set(map(str, rows["datasource"])) if "datasource" in rows.column_names else {"default"}
+        sources |= _sources_of(rows)
     if match[1] not in sources:
         raise ConfigError(
             f"ckpt.best_metric_key: eval.dataset has no datasource {match[1]!r}, got {metric!r}; "

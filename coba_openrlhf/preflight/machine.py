@@ -3,6 +3,7 @@
 import shutil
 
 from coba_openrlhf.config import ConfigError, RunConfig
+from coba_openrlhf.rewards.verifiers import VERIFIERS
 
 from .data_sets import check_data_sets
 from .model_folder import check_model_folder
@@ -17,11 +18,26 @@ def check_machine(config: RunConfig, device: str) -> None:
     """
     check_model_folder(config.actor.model_name_or_path or "")
     check_user_code(config)
+    _check_verifiers(config)
     if device == "cpu":
         _check_cpu(config)
     elif config.ds.adam_offload and not (shutil.which("g++") and shutil.which("ninja")):
         raise ConfigError("ds.adam_offload compiles DeepSpeed's CPU Adam and needs g++ and ninja on the PATH")
     check_data_sets(config)
+
+
+def _check_verifiers(config: RunConfig) -> None:
+    if config.reward.remote_url or config.train.agent_func_path:
+        return
+    for key, name in (("coba.verifier", config.coba.verifier), *_chosen(config)):
+        try:
+            VERIFIERS[name].require_installed()
+        except ImportError as error:
+            raise ConfigError(f"{key}: {error}") from error
+
+
+def _chosen(config: RunConfig) -> list[tuple[str, str]]:
+    return [(f"coba.verifier_of: {source}", name) for source, name in config.coba.verifier_of.items()]
 
 
 def _check_cpu(config: RunConfig) -> None:

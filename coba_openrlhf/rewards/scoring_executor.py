@@ -4,6 +4,7 @@ import coba_openrlhf.device.ready  # noqa: F401  isort: skip
 from openrlhf.utils.agent import SingleTurnAgentExecutor
 
 from .scorer import Scorer
+from .sourced_label import SourcedLabel
 
 
 class ScoringExecutor(SingleTurnAgentExecutor):
@@ -23,11 +24,16 @@ class ScoringExecutor(SingleTurnAgentExecutor):
         self._scorer.close()
 
     async def execute(self, prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images=None):
-        """Upstream's response dictionary with ``reward``, ``scores`` and ``extra_logs`` filled in.
+        """Upstream's response dictionary with ``reward``, ``scores``, ``extra_logs`` and ``is_error`` filled in.
+
+        A ``SourcedLabel`` is taken apart; the dictionary has the plain label.
 
         Raises:
             RewardError: The reward function or server failed.
         """
+        datasource = "default"
+        if isinstance(label, SourcedLabel):
+            label, datasource = label.label, label.datasource
         output = await super().execute(
             prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images=images
         )
@@ -38,6 +44,7 @@ class ScoringExecutor(SingleTurnAgentExecutor):
             prompt=prompt,
             response=hf_tokenizer.decode(tokens[start:end], skip_special_tokens=True),
             label=label,
+            datasource=datasource,
         )
-        output.update(reward=scored.reward, scores=scored.score, extra_logs=scored.extra_logs)
+        output.update(reward=scored.reward, scores=scored.score, extra_logs=scored.extra_logs, is_error=scored.is_error)
         return output

@@ -27,6 +27,7 @@ from openrlhf.utils.utils import get_tokenizer
 from coba_openrlhf.allocation import AllocationConfig, DataChange
 from coba_openrlhf.data.prompt_dataset import load_prompts
 from coba_openrlhf.data.prompt_stream import PromptBatch, PromptStream
+from coba_openrlhf.rewards.verifier_choice import require_known_sources
 
 from .evaluator import Evaluator
 from .experience_maker import RaggedExperienceMaker
@@ -86,6 +87,7 @@ class CobaTrainer(BasePPOTrainer):
         self._run_dir = run_dir
         self._ledger = Ledger()
         dataset = load_prompts(strategy, tokenizer)
+        sources = set(dataset.datasources)
         self._prompt_ids = dataset.prompt_ids
         self._data_sets = [("training prompts", len(dataset), dataset.num_overlong)]
         self._stream = PromptStream(dataset, args.rollout.batch_size, args.train.num_episodes, args.train.seed)
@@ -99,8 +101,10 @@ class CobaTrainer(BasePPOTrainer):
         self._evaluator = None
         if args.eval.dataset:
             held_out = load_prompts(strategy, tokenizer, evaluation=True)
+            sources |= set(held_out.datasources)
             self._data_sets.append(("held-out problems", len(held_out), held_out.num_overlong))
             self._evaluator = Evaluator(held_out, self._generator, args.eval.n_samples_per_prompt)
+        require_known_sources(args.coba.verifier_of, sources)
 
     def num_optimizer_steps(self) -> int:
         """Optimiser steps of the whole run, for the learning-rate schedule."""

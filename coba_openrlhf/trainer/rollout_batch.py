@@ -26,6 +26,7 @@ class RolloutBatch:
         score_R: Correctness in [0, 1]; NaN where the response could not be scored.
         response_length_R: Generated tokens.
         truncated_R: Whether the response hit the length limit.
+        error_R: Whether there is no score because the verifier failed; not given is nowhere.
     """
 
     batch: PromptBatch
@@ -34,6 +35,11 @@ class RolloutBatch:
     score_R: NDArray[np.float64]
     response_length_R: NDArray[np.int64]
     truncated_R: NDArray[np.bool_]
+    error_R: NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.error_R is None:
+            object.__setattr__(self, "error_R", np.zeros(len(self.experiences), np.bool_))
 
     def __len__(self) -> int:
         return len(self.experiences)
@@ -75,10 +81,11 @@ class RolloutBatch:
             score_R=np.concatenate((self.score_R, other.score_R))[order],
             response_length_R=np.concatenate((self.response_length_R, other.response_length_R))[order],
             truncated_R=np.concatenate((self.truncated_R, other.truncated_R))[order],
+            error_R=np.concatenate((self.error_R, other.error_R))[order],
         )
 
     def metrics(self) -> dict[str, float]:
-        """``rollout/*`` of the step: raw scores and lengths, untouched by shaping and padding."""
+        """``rollout/*`` and ``verifier/*`` of the step: raw scores and lengths, untouched by shaping and padding."""
         real = self.group_id_R != PADDING
         scored = self.scored_R & real
         return {
@@ -88,4 +95,16 @@ class RolloutBatch:
             "rollout/response_length_mean": float(self.response_length_R[real].mean()),
             "rollout/truncated_rate": float(self.truncated_R[real].mean()),
             "rollout/num_samples": float(real.sum()),
+            **self._verifier_rates(),
         }
+
+    def _verifier_rates(self) -> dict[str, float]:
+        """What became of the checks, in shares of the rollouts that add up to 1."""
+        real, scored = self.group_id_R != PADDING, self.scored_R
+        rows_of = {
+            "correct": scored & (self.score_R >= 1.0),
+            "wrong": scored & (self.score_R < 1.0),
+            "unscorable": ~scored & ~self.error_R,
+            "error": ~scored & self.error_R,
+        }
+        return {f"verifier/{kind}_rate": float(rows_R[real].mean()) for kind, rows_R in rows_of.items()}

@@ -13,6 +13,7 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
 from coba_openrlhf.data.prompt_stream import PromptBatch
+from coba_openrlhf.rewards.sourced_label import SourcedLabel
 
 from .engine_schedule import schedule_rollouts
 from .rollout_batch import RolloutBatch
@@ -75,7 +76,7 @@ class BudgetedSamplesGenerator(SamplesGenerator):
         refs = [
             self.vllm_engines[a.engine].generate_responses.remote(
                 prompt=batch.prompts[a.prompt],
-                label=batch.labels[a.prompt],
+                label=self._label(batch, a.prompt),
                 sampling_params=sampling_params,
                 max_length=generate_kwargs["max_len"],
                 hf_tokenizer=self._tokenizer_ref,
@@ -91,14 +92,21 @@ class BudgetedSamplesGenerator(SamplesGenerator):
             responses_P[a.prompt].extend(responses)
         return responses_P
 
+    def _label(self, batch: PromptBatch, prompt: int) -> object:
+        """Our own executor chooses the verifier by the data source; an agent gets the label as it is."""
+        if self.args.train.agent_func_path:
+            return batch.labels[prompt]
+        return SourcedLabel(batch.labels[prompt], batch.datasources[prompt])
+
     def _to_rollouts(
         self, batch: PromptBatch, responses_P: list[list[dict]], generate_kwargs: dict[str, object]
     ) -> RolloutBatch:
-        experiences, group_ids, scores = [], [], []
+        experiences, group_ids, scores, errors = [], [], [], []
         for group_id, responses in enumerate(responses_P):
             for response in responses:
                 score = None if response["reward"] is None else response["scores"]
                 scores.append(float("nan") if score is None else float(score))
+                errors.append(bool(response.get("is_error")))  # agents have no such entry
                 if response["reward"] is None:
                     # Upstream takes a missing reward for "ask the reward model". The rollout is kept out of
                     # its group by its NaN score; the number itself is never used.
@@ -116,4 +124,5 @@ class BudgetedSamplesGenerator(SamplesGenerator):
             score_R=np.array(scores, np.float64),
             response_length_R=np.array([int(e.response_length) for e in experiences], np.int64),
             truncated_R=np.array([bool(e.truncated) for e in experiences], np.bool_),
+            error_R=np.array(errors, np.bool_),
         )

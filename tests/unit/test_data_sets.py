@@ -55,13 +55,45 @@ def test_chats_are_lists_of_messages(here, chat):
     assert 'a chat must be a list of {"role": ..., "content": ...}' in message_of({"data.apply_chat_template": True})
 
 
-@pytest.mark.parametrize("verifier", ["exact", "numeric", "math"])
-@pytest.mark.parametrize("answer", [["2"], [2], {"value": 2}, "2020-01-01"])
+@pytest.mark.parametrize("verifier", ["exact", "numeric", "math", "multiple_choice"])
+@pytest.mark.parametrize("answer", [[["2"]], [], {"value": 2}, "2020-01-01"])
 def test_answers_are_text_or_numbers(here, verifier, answer):
     """The reader of JSON lines turns a date into a datetime, whose text is another one."""
     write_rows(here / "train.jsonl", {"input": "1+1=", "answer": answer})
     message = message_of({"coba.verifier": verifier})
-    assert message.startswith("data.prompt_dataset: train.jsonl, row 0, column 'answer': the reference answer must be")
+    assert message.startswith("data.prompt_dataset: train.jsonl, row 0, column 'answer': the reference answer ")
+
+
+@pytest.mark.parametrize("answer", [["2"], [2]])
+def test_only_mathematics_takes_lists(here, answer):
+    write_rows(here / "train.jsonl", {"input": "1+1=", "answer": answer})
+    check({"coba.verifier": "math"})
+    for verifier in ("exact", "numeric", "multiple_choice"):
+        assert f"must be text or a number for verifier {verifier}, got list" in message_of({"coba.verifier": verifier})
+
+
+def test_answers_are_checked_by_the_verifier_of_their_source(here):
+    write_rows(
+        here / "train.jsonl",
+        {"input": "1+1=", "answer": "two", "datasource": "words"},
+        {"input": "1+1=", "answer": "2", "datasource": "digits"},
+        {"input": "1+2=", "answer": "three", "datasource": "digits"},
+    )
+    check()
+    message = message_of({"coba.verifier_of": {"digits": "numeric"}})
+    assert message.startswith(
+        "data.prompt_dataset: train.jsonl, row 2, column 'answer': the reference answer must be a"
+    )
+
+
+def test_a_verifier_for_a_source_that_no_row_has(here):
+    write_rows(here / "train.jsonl", {"input": "1+1=", "answer": "2", "datasource": "sums"})
+    write_rows(here / "test.jsonl", {"input": "1+1=", "answer": "2"})
+    check({"coba.verifier_of": {"default": "math", "sums": "math"}, "eval.dataset": "test.jsonl"})
+    assert message_of({"coba.verifier_of": {"sum": "math"}, "eval.dataset": "test.jsonl"}) == (
+        "coba.verifier_of: no row has datasource 'sum'; the data have 'default', 'sums' (train.jsonl, test.jsonl)"
+    )
+    check({"coba.verifier_of": {"sum": "math"}, "eval.dataset": "org/elsewhere"})
 
 
 @pytest.mark.parametrize("answer", [2, 2.5, True, Decimal("2.50"), "2"])

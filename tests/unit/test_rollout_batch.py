@@ -36,6 +36,8 @@ def test_joined_waves_stay_together_by_prompt():
     assert both.score_R.tolist() == [0.1, 0.4, 0.5, 0.2, 0.3, 0.6]
     assert both.response_length_R.tolist() == [1, 4, 5, 2, 3, 6]
     assert both.truncated_R.tolist() == [True, False, False, False, False, True]
+    rest = dataclasses.replace(rest, error_R=np.array([True, False, False]))
+    assert first.joined(rest).error_R.tolist() == [False, True, False, False, False, False]
     experiences = [first.experiences[0], *rest.experiences[:2], *first.experiences[1:], rest.experiences[2]]
     assert all(one is other for one, other in zip(both.experiences, experiences, strict=True))
 
@@ -65,7 +67,26 @@ def test_metrics_are_of_raw_scores():
         "rollout/response_length_mean": 3.0,
         "rollout/truncated_rate": pytest.approx(0.2),
         "rollout/num_samples": 5.0,
+        "verifier/correct_rate": pytest.approx(0.2),
+        "verifier/wrong_rate": pytest.approx(0.6),
+        "verifier/unscorable_rate": pytest.approx(0.2),
+        "verifier/error_rate": 0.0,
     }
+
+
+def test_verifier_rates_add_up_and_leave_padding_out():
+    rollouts = rollout_batch([2, 3], [1, np.nan, np.nan, 0.5, 0])
+    rollouts = dataclasses.replace(rollouts, error_R=np.array([False, True, False, False, False]))
+    padded = pad_rollouts(rollouts, 4)
+    assert len(padded) == 8
+    rates = {name: value for name, value in padded.metrics().items() if name.startswith("verifier/")}
+    assert rates == {
+        "verifier/correct_rate": pytest.approx(0.2),
+        "verifier/wrong_rate": pytest.approx(0.4),
+        "verifier/unscorable_rate": pytest.approx(0.2),
+        "verifier/error_rate": pytest.approx(0.2),
+    }
+    assert padded.metrics()["rollout/unscored_rate"] == pytest.approx(0.4)
 
 
 def test_metrics_without_any_score_are_finite():

@@ -118,7 +118,7 @@ def test_verifier_scores_the_response_not_the_prompt():
         assert score(scorer, query="1 2", prompt="1", response="2", label=2) == Scored(1.0, 1.0, {})
         assert score(scorer, query="1 2", prompt="1", response="2", label=1) == Scored(0.0, 0.0, {})
     finally:
-        scorer._pool.close()
+        scorer.close()
 
 
 def test_reward_server_failure_names_the_server(monkeypatch):
@@ -177,7 +177,7 @@ def test_executor_scores_without_special_tokens():
         output = execute(scorer)
         assert (output["reward"], output["label"]) == (0.0, "1")
     finally:
-        scorer._pool.close()
+        scorer.close()
 
 
 def test_executor_lets_reward_errors_through(scorer_of):

@@ -1,0 +1,16 @@
+"""The built-in verifiers: a response and a reference answer in, an ``Outcome`` out."""
+
+from .base import Limits, Verifier
+from .exact import ExactVerifier
+from .mathematics import MathVerifier
+from .multiple_choice import MultipleChoiceVerifier
+from .numeric import NumericVerifier
+
+VERIFIERS: dict[str, Verifier] = {
+    "exact": ExactVerifier(),
+    "numeric": NumericVerifier(),
+    "math": MathVerifier(),
+    "multiple_choice": MultipleChoiceVerifier(),
+}
+
+__all__ = ["VERIFIERS", "Limits", "Verifier"]
