@@ -58,12 +58,23 @@ class Pipeline:
 
     def close(self) -> None:
         """End the processes that engines have started; dead or stuck engines are passed over."""
-        with contextlib.suppress(ray.exceptions.RayError):
-            ray.get([engine.close.remote() for engine in self.engines], timeout=CLOSE_SECONDS)
+        close_engines(self.engines)
 
 
-def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
+def close_engines(engines: list[ray.actor.ActorHandle]) -> None:
+    """End the processes that engines have started; dead or stuck engines are passed over."""
+    with contextlib.suppress(ray.exceptions.RayError):
+        ray.get([engine.close.remote() for engine in engines], timeout=CLOSE_SECONDS)
+
+
+def start_ray(config: RunConfig, device: str, *, log_to_driver: bool, gpus: int | None = None) -> None:
     """Join the cluster of this job (or ``RAY_ADDRESS``), or start Ray on this machine.
+
+    Args:
+        config: A checked configuration.
+        device: ``cpu`` or ``cuda``.
+        log_to_driver: Show what actors print.
+        gpus: GPUs that will be reserved; None for those of a training run.
 
     Raises:
         ConfigError: The cluster has too few GPUs or CPUs, or others keep them for PLACEMENT_SECONDS.
@@ -80,7 +91,8 @@ def start_ray(config: RunConfig, device: str, *, log_to_driver: bool) -> None:
     # A job's own environment has these already, and Ray refuses to merge a variable that both set.
     job = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")).get("runtime_env", {}).get("env_vars", {})
     runtime_env = {"env_vars": {k: v for k, v in environment.items() if k not in job}}
-    needed = {"GPU": gpus_needed(config), "CPU": gpus_needed(config) + CONTROLLER_CPUS}
+    gpus = gpus_needed(config) if gpus is None else gpus
+    needed = {"GPU": gpus, "CPU": gpus + CONTROLLER_CPUS}
     joins = bool(os.environ.get("RAY_ADDRESS"))
     # Without GPUs a Ray of our own is started (on CPU "GPU" is a mere count), never a running one joined by chance.
     local = (
@@ -130,7 +142,7 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     shared = _reserve_shared(args)
     allocation_config = to_allocation_config(config.coba, config.train.seed)
     allocator = ray.remote(CapabilityAllocator).remote(allocation_config)
-    engines = _create_engines(args, shared if args.train.colocate_all else None)
+    engines = create_engines(args, shared if args.train.colocate_all else None)
     policy = _create_group(args, args.actor, PolicyActor, shared)
     reference = _create_group(args, args.ref, ReferenceActor, shared) if args.algo.kl.init_coef > 0 else None
     trainer = ray.remote(CobaTrainer).remote(
@@ -140,16 +152,7 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     num_steps = ray.get(trainer.num_optimizer_steps.remote())
     pretrain = args.actor.model_name_or_path
     loading = policy.async_init_model_from_pretrained(strategy, pretrain, num_steps, engines)
-    if not args.train.agent_func_path:
-        spec = ScorerSpec(
-            config.coba.verifier,
-            config.coba.verifier_timeout,
-            tuple(reward_urls(config)),
-            config.coba.verifier_of,
-            config.coba.verifier_memory_mb,
-            config.coba.verifier_workers,
-        )
-        loading += [engine.use_scorer.remote(spec) for engine in engines]
+    loading += use_scorer(engines, config)
     if reference is not None:
         loading += reference.async_init_model_from_pretrained(strategy, pretrain)
     ray.get(loading)
@@ -165,6 +168,21 @@ def run(config: RunConfig, run_dir: Path, device: str, show: Callable[[Report], 
         pipeline.save_model()
     finally:
         pipeline.close()
+
+
+def use_scorer(engines: list[ray.actor.ActorHandle], config: RunConfig) -> list[ray.ObjectRef]:
+    """Give every engine the scorer of the configuration; none to agents, which score by themselves."""
+    if config.train.agent_func_path:
+        return []
+    spec = ScorerSpec(
+        config.coba.verifier,
+        config.coba.verifier_timeout,
+        tuple(reward_urls(config)),
+        config.coba.verifier_of,
+        config.coba.verifier_memory_mb,
+        config.coba.verifier_workers,
+    )
+    return [engine.use_scorer.remote(spec) for engine in engines]
 
 
 def _make_strategy(args: SimpleNamespace, device: str):
@@ -189,7 +207,8 @@ def _reserve_shared(args: SimpleNamespace) -> PlacementGroup | None:
     return group
 
 
-def _create_engines(args: SimpleNamespace, shared: PlacementGroup | None) -> list[ray.actor.ActorHandle]:
+def create_engines(args: SimpleNamespace, shared: PlacementGroup | None) -> list[ray.actor.ActorHandle]:
+    """Rollout engines with GPUs of their own, or those of the placement group ``shared``."""
     with class_replaced(vllm_engine, "RolloutRayActor", ray.remote(RolloutEngine)):
         return vllm_engine.create_vllm_engines(
             args.vllm.num_engines,

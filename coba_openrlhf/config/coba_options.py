@@ -53,15 +53,29 @@ class PassRateOptions:
 
 @dataclass
 class EvalPointOptions:
-    """When eval.dataset is evaluated besides every eval.steps.
+    """When eval.dataset is evaluated besides every eval.steps, and how it is sampled.
 
     Args:
         at_start: Evaluate before the first step.
         at_end: Evaluate after the last step.
+        top_p: Nucleus of evaluation, in (0, 1]; null is rollout.top_p (the temperature is eval.temperature).
     """
 
     at_start: bool = True
     at_end: bool = True
+    top_p: float | None = None
+
+
+@dataclass
+class PromptOptions:
+    """What is put around the prompts of training and evaluation.
+
+    Args:
+        system_prompt: System message of every chat (needs data.apply_chat_template); rows that are chats with a
+            system message of their own keep it. Null is what the chat template does by itself.
+    """
+
+    system_prompt: str | None = None
 
 
 @dataclass
@@ -104,7 +118,8 @@ class CobaOptions:
         verifier_timeout: Seconds after which one answer check is abandoned and counted as unscored.
         verifier_memory_mb: MiB that one answer check may take; beyond them it is counted as unscored.
         verifier_workers: Answer checks at a time, per engine.
-        eval: When to evaluate.
+        eval: When to evaluate, and how it is sampled.
+        data: What is put around prompts.
         run_dir: Folder of everything a run writes; null is runs/<date>-<time>.
         log_to_driver: Show every line that actors and libraries print (they are in Ray's log folder anyway).
     """
@@ -139,5 +154,6 @@ class CobaOptions:
     verifier_memory_mb: int = 1024
     verifier_workers: int = 2
     eval: EvalPointOptions = field(default_factory=EvalPointOptions)
+    data: PromptOptions = field(default_factory=PromptOptions)
     run_dir: str | None = None
     log_to_driver: bool = False

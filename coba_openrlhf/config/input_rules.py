@@ -26,6 +26,11 @@ def check_inputs(config: RunConfig) -> None:
         )
     _check_probabilities(config)
     _check_template(config.data.input_template)
+    system_prompt = config.coba.data.system_prompt
+    require(
+        system_prompt is None or config.data.apply_chat_template,
+        f"coba.data.system_prompt needs data.apply_chat_template, got {system_prompt!r}",
+    )
     _check_rewards(config)
     _check_verifiers(config)
 

@@ -124,6 +124,8 @@ def _check_ranges(config: RunConfig) -> None:
         scheduler in LR_SCHEDULERS, f"actor.lr_scheduler must be one of {', '.join(LR_SCHEDULERS)}, got {scheduler!r}"
     )
     require(0 < config.rollout.top_p <= 1, f"rollout.top_p must be in (0, 1], got {config.rollout.top_p}")
+    top_p = config.coba.eval.top_p
+    require(top_p is None or 0 < top_p <= 1, f"coba.eval.top_p must be in (0, 1] or null, got {top_p}")
     memory = config.vllm.gpu_memory_utilization
     require(memory <= 1, f"vllm.gpu_memory_utilization must be in (0, 1], got {memory}")
     require(

@@ -11,7 +11,7 @@ from openrlhf.datasets.utils import blending_datasets
 
 
 class IdentifiedPromptDataset(PromptDataset):
-    """OpenRLHF's prompt data set, plus ``prompt_ids``.
+    """OpenRLHF's prompt data set, plus ``prompt_ids`` and ``row_numbers`` (the rows of ``dataset`` that are left).
 
     An id is a hash of the row's content (source, prompt, label) and of how many equal rows came before it, so
     that it is the same in every run, and two equal rows are still two prompts.
@@ -33,6 +33,7 @@ class IdentifiedPromptDataset(PromptDataset):
         lengths = [len(ids) for ids in tokenizer(self.prompts, add_special_tokens=False)["input_ids"]]
         kept = [i for i, length in enumerate(lengths) if length <= max_prompt_tokens]
         self.num_overlong = num_rows - len(kept)
+        self.row_numbers = kept
         if not kept:
             raise ValueError(
                 f"all {num_rows} prompts are longer than data.max_len - rollout.max_new_tokens = {max_prompt_tokens} "
@@ -74,7 +75,22 @@ def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> Identified
     split = args.eval.split if evaluation else args.data.prompt_split
     probabilities = None if evaluation else args.data.prompt_probs
     rows = _load_rows(names, probabilities, split, strategy)[: args.data.max_samples]
-    rows = [_wrapped(row, args.data) for row in rows]
+    return to_prompts(rows, strategy, tokenizer)
+
+
+def to_prompts(rows: list[dict[str, object]], strategy, tokenizer) -> IdentifiedPromptDataset:
+    """Rows with the template, the system message and the length limit of the options.
+
+    Args:
+        rows: Rows with the columns ``data.input_key`` and ``data.label_key``.
+        strategy: OpenRLHF strategy (carries the options).
+        tokenizer: Tokenizer of the policy.
+
+    Raises:
+        ValueError: No usable prompt.
+    """
+    args = strategy.args
+    rows = [_wrapped(row, args.data, args.coba.data.system_prompt) for row in rows]
     room_for_response = args.rollout.max_new_tokens or 1
     return IdentifiedPromptDataset(
         rows,
@@ -85,27 +101,34 @@ def load_prompts(strategy, tokenizer, *, evaluation: bool = False) -> Identified
     )
 
 
-def render(row: dict[str, object], options, tokenizer) -> str:
+def render(row: dict[str, object], options, tokenizer, system_prompt: str | None = None) -> str:
     """The prompt of one row as ``load_prompts`` makes it.
 
     Args:
         row: A row of the data set.
         options: The ``data`` options.
         tokenizer: Tokenizer of the policy.
+        system_prompt: ``coba.data.system_prompt``.
     """
     template = tokenizer.apply_chat_template if options.apply_chat_template else None
     prompt, _ = preprocess_data(
-        _wrapped(row, options), options.input_template, options.input_key, apply_chat_template=template
+        _wrapped(row, options, system_prompt), options.input_template, options.input_key, apply_chat_template=template
     )
     return prompt
 
 
-def _wrapped(row: dict[str, object], options) -> dict[str, object]:
-    """Upstream ignores ``data.input_template`` in a chat; here it wraps the user's text inside it."""
-    text = row[options.input_key]
-    if options.apply_chat_template and options.input_template and isinstance(text, str):
-        return row | {options.input_key: options.input_template.format(text)}
-    return row
+def _wrapped(row: dict[str, object], options, system_prompt: str | None) -> dict[str, object]:
+    """Upstream ignores ``data.input_template`` in a chat and has no system message; here both go into it."""
+    prompt = row[options.input_key]
+    if not options.apply_chat_template:
+        return row
+    if options.input_template and isinstance(prompt, str):
+        prompt = options.input_template.format(prompt)
+    if system_prompt is not None:
+        chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        has_own = bool(chat) and chat[0].get("role") == "system"
+        prompt = chat if has_own else [{"role": "system", "content": system_prompt}, *chat]
+    return row | {options.input_key: prompt}
 
 
 def _load_rows(names: str, probabilities: str | None, split: str, strategy) -> list[dict[str, object]]:

@@ -52,6 +52,18 @@ def check_data_sets(config: RunConfig) -> None:
             ) from error
 
 
+def read_checked_rows(key: str, name: str, config: RunConfig):
+    """The rows of a local file, checked for ``data.input_key`` and ``data.label_key``; None if it is not local.
+
+    Raises:
+        ConfigError: As ``check_data_sets``; the message names ``key``.
+    """
+    rows = _open_local(key, name, "split", "train")
+    if rows is not None:
+        _check_rows(key, name, rows, config)
+    return rows
+
+
 def _open_local(key: str, name: str, split_key: str, split: str):
     """The rows of a local file or folder as OpenRLHF will read them; None if ``name`` is neither."""
     suffix = Path(name).suffix

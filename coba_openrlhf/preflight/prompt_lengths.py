@@ -32,7 +32,7 @@ def check_lengths(key: str, tables: list, config: RunConfig) -> None:
     for rows in tables:
         for row in rows:
             try:
-                prompt = render(row, config.data, tokenizer)
+                prompt = render(row, config.data, tokenizer, config.coba.data.system_prompt)
             except Exception as error:  # a template is a program of the model's author and can raise anything
                 raise ConfigError(f"{key}: row {num_prompts} cannot be rendered as a prompt: {error}") from error
             length = len(tokenizer(prompt, add_special_tokens=False)["input_ids"])

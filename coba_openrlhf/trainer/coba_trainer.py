@@ -29,7 +29,7 @@ from coba_openrlhf.data.prompt_dataset import load_prompts
 from coba_openrlhf.data.prompt_stream import PromptBatch, PromptStream
 from coba_openrlhf.rewards.verifier_choice import require_known_sources
 
-from .evaluator import Evaluator
+from .evaluator import Evaluator, eval_top_p
 from .experience_maker import RaggedExperienceMaker
 from .ledger import Ledger
 from .padding import pad_rollouts, step_multiple
@@ -103,7 +103,7 @@ class CobaTrainer(BasePPOTrainer):
             held_out = load_prompts(strategy, tokenizer, evaluation=True)
             sources |= set(held_out.datasources)
             self._data_sets.append(("held-out problems", len(held_out), held_out.num_overlong))
-            self._evaluator = Evaluator(held_out, self._generator, args.eval.n_samples_per_prompt)
+            self._evaluator = Evaluator(held_out, self._generator, args.eval.n_samples_per_prompt, args.train.seed)
         require_known_sources(args.coba.verifier_of, sources)
 
     def num_optimizer_steps(self) -> int:
@@ -229,7 +229,8 @@ class CobaTrainer(BasePPOTrainer):
     def _evaluate(self, step: int) -> Report:
         assert self._evaluator is not None
         started = time.perf_counter()
-        metrics = self._evaluator.evaluate(**{**self._generate_kwargs, "temperature": self.args.eval.temperature})
+        sampling = {"temperature": self.args.eval.temperature, "top_p": eval_top_p(self.args)}
+        metrics = self._evaluator.evaluate(**{**self._generate_kwargs, **sampling})
         self._ledger.eval_rollouts += self._evaluator.num_rollouts
         self._ledger.charge("evaluation", time.perf_counter() - started)
         self._run_log.write_metrics(step, {**metrics, **self._ledger.metrics()})

@@ -3,7 +3,7 @@
 import numpy as np
 
 from coba_openrlhf.data.prompt_dataset import IdentifiedPromptDataset
-from coba_openrlhf.data.prompt_stream import batch_of
+from coba_openrlhf.data.prompt_stream import PromptBatch, batch_of
 from coba_openrlhf.evaluation.metrics import avg_at_k, pass_at_k
 
 from .rollout_batch import RolloutBatch
@@ -17,12 +17,18 @@ class Evaluator:
         dataset: Held-out problems.
         generator: The generator that training uses.
         num_samples: Responses per problem, ``k``.
+        seed: The random numbers of a response follow from it, the problem and the index: the same model answers
+            the same in every evaluation, up to rounding.
     """
 
-    def __init__(self, dataset: IdentifiedPromptDataset, generator: BudgetedSamplesGenerator, num_samples: int) -> None:
+    def __init__(
+        self, dataset: IdentifiedPromptDataset, generator: BudgetedSamplesGenerator, num_samples: int, seed: int
+    ) -> None:
+        self._dataset = dataset
         self._batch = batch_of(dataset, list(range(len(dataset))))
         self._generator = generator
         self._num_samples = num_samples
+        self._seed = seed
 
     @property
     def num_rollouts(self) -> int:
@@ -34,8 +40,15 @@ class Evaluator:
 
         ``eval_<source>_pass1`` is avg@k, ``eval_<source>_pass<k>`` the unbiased pass@k.
         """
-        budget_P = np.full(len(self._batch), self._num_samples, np.int64)
-        return self._metrics(self._generator.generate(self._batch, budget_P, **generate_kwargs))
+        return self._metrics(self._respond(self._batch, generate_kwargs))
+
+    def respond(self, rows: list[int], **generate_kwargs) -> RolloutBatch:
+        """Responses to the problems at ``rows``, scored."""
+        return self._respond(batch_of(self._dataset, rows), generate_kwargs)
+
+    def _respond(self, batch: PromptBatch, generate_kwargs: dict[str, object]) -> RolloutBatch:
+        budget_P = np.full(len(batch), self._num_samples, np.int64)
+        return self._generator.generate(batch, budget_P, seed=self._seed, **generate_kwargs)
 
     def _metrics(self, rollouts: RolloutBatch) -> dict[str, float]:
         k = self._num_samples
@@ -51,3 +64,8 @@ class Evaluator:
         metrics["eval_unscored_rate"] = float(1.0 - rollouts.scored_R.mean())
         metrics["eval_response_length_mean"] = float(rollouts.response_length_R.mean())
         return metrics
+
+
+def eval_top_p(args) -> float:
+    """``coba.eval.top_p``; ``rollout.top_p`` where that is null."""
+    return args.rollout.top_p if args.coba.eval.top_p is None else args.coba.eval.top_p

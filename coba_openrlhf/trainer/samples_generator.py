@@ -13,9 +13,10 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
 from coba_openrlhf.data.prompt_stream import PromptBatch
+from coba_openrlhf.evaluation.seeds import request_seed
 from coba_openrlhf.rewards.sourced_label import SourcedLabel
 
-from .engine_schedule import schedule_rollouts
+from .engine_schedule import Assignment, schedule_rollouts
 from .rollout_batch import RolloutBatch
 
 
@@ -48,7 +49,8 @@ class BudgetedSamplesGenerator(SamplesGenerator):
         Args:
             batch: Prompts.
             budget_P: Responses per prompt, >= 0.
-            **generate_kwargs: ``temperature``, ``top_p``, ``max_len``, ``max_new_tokens``.
+            **generate_kwargs: ``temperature``, ``top_p``, ``max_len``, ``max_new_tokens``; with ``seed``, the random
+                numbers of a response follow from it, the prompt's id and the index in the group.
 
         Returns:
             All rollouts, ordered by prompt and index in the group.
@@ -73,24 +75,32 @@ class BudgetedSamplesGenerator(SamplesGenerator):
             logprobs=1 if self.args.algo.advantage.is_correction_level != "off" else None,
         )
         assignments = schedule_rollouts(budget_P, len(self.vllm_engines))
-        refs = [
-            self.vllm_engines[a.engine].generate_responses.remote(
-                prompt=batch.prompts[a.prompt],
-                label=self._label(batch, a.prompt),
-                sampling_params=sampling_params,
-                max_length=generate_kwargs["max_len"],
-                hf_tokenizer=self._tokenizer_ref,
-                num_samples=a.count,
-                images=batch.images[a.prompt],
-            )
-            for a in assignments
-        ]
+        refs = [self._send(batch, a, sampling_params, generate_kwargs) for a in assignments]
         responses_P: list[list[dict]] = [[] for _ in batch.prompts]
         # One get for all: it raises as soon as any of them has failed.
         for a, responses in zip(assignments, ray.get(refs), strict=True):
             assert len(responses_P[a.prompt]) == a.first, a
             responses_P[a.prompt].extend(responses)
         return responses_P
+
+    def _send(
+        self, batch: PromptBatch, a: Assignment, sampling_params: SamplingParams, generate_kwargs: dict[str, object]
+    ) -> ray.ObjectRef:
+        engine = self.vllm_engines[a.engine]
+        request = {
+            "prompt": batch.prompts[a.prompt],
+            "label": self._label(batch, a.prompt),
+            "sampling_params": sampling_params,
+            "max_length": generate_kwargs["max_len"],
+            "hf_tokenizer": self._tokenizer_ref,
+            "images": batch.images[a.prompt],
+        }
+        seed = generate_kwargs.get("seed")
+        if seed is None:
+            return engine.generate_responses.remote(num_samples=a.count, **request)
+        name = batch.prompt_ids[a.prompt]
+        seeds = [request_seed(seed, name, index) for index in range(a.first, a.first + a.count)]  # type: ignore[arg-type]
+        return engine.generate_seeded.remote(seeds, **request)
 
     def _label(self, batch: PromptBatch, prompt: int) -> object:
         """Our own executor chooses the verifier by the data source; an agent gets the label as it is."""

@@ -1,5 +1,6 @@
 """Ids by content, and prompts that fit."""
 
+import copy
 import json
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coba_openrlhf.data.prompt_dataset import IdentifiedPromptDataset, content_ids, load_prompts
+from coba_openrlhf.data.prompt_dataset import IdentifiedPromptDataset, content_ids, load_prompts, render
 from tests.rollouts import base_args
 
 
@@ -121,3 +122,26 @@ def test_held_out_file_is_its_own(tmp_path, tokenizer):
     strategy = strategy_of({"data.prompt_dataset": train, "eval.dataset": held_out})
     assert load_prompts(strategy, tokenizer).prompts == ["one"]
     assert load_prompts(strategy, tokenizer, evaluation=True).prompts == ["two"]
+
+
+def test_the_system_prompt_goes_into_every_chat(tokenizer):
+    options = strategy_of({"data.apply_chat_template": True, "data.input_template": "Q {}"}).args.data
+    shown = SimpleNamespace(
+        apply_chat_template=lambda chat, **_: " | ".join(f"{m['role']}: {m['content']}" for m in chat)
+    )
+    chat = [{"role": "user", "content": "two"}]
+    own = [{"role": "system", "content": "mine"}, *chat]
+    assert render({"input": "één"}, options, shown, "Be brief.") == "system: Be brief. | user: Q één"
+    assert render({"input": chat}, options, shown, "Be brief.") == "system: Be brief. | user: two"
+    assert render({"input": own}, options, shown, "Be brief.") == "system: mine | user: two"
+    assert render({"input": "één"}, options, shown) == "user: Q één"
+    assert chat == [{"role": "user", "content": "two"}]
+
+
+def test_the_system_prompt_reaches_training_prompts(tmp_path, tokenizer):
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
+    file = jsonl(tmp_path / "train.jsonl", [{"input": "two", "answer": "1"}])
+    changes = {"data.prompt_dataset": file, "data.apply_chat_template": True, "coba.data.system_prompt": "one"}
+    dataset = load_prompts(strategy_of(changes), tokenizer)
+    assert dataset.prompts == ["one two "] and dataset.row_numbers == [0]
