@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from coba_openrlhf.evaluation.intervals import RESAMPLES, bootstrap_mean
+from coba_openrlhf.evaluation.intervals import RESAMPLES, bootstrap_mean, t_mean, t_quantile
 
 
 def test_three_problems_against_all_resamples():
@@ -63,3 +63,34 @@ def test_one_problem_says_nothing_about_the_spread():
 def test_unusable_values_are_refused(values):
     with pytest.raises(ValueError, match="an interval needs"):
         bootstrap_mean(values)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),
+    [
+        (1, 12.7062),
+        (2, 4.30265),
+        (3, 3.18245),
+        (4, 2.77645),
+        (5, 2.57058),
+        (10, 2.22814),
+        (30, 2.04227),
+        (100, 1.98397),
+    ],
+)
+def test_quantiles_of_student_against_the_printed_table(degrees, quantile):
+    assert t_quantile(0.975, degrees) == pytest.approx(quantile, abs=2e-4)
+    assert t_quantile(0.5, degrees) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_interval_of_three_seeds_by_hand():
+    interval = t_mean([0.1, 0.2, 0.3])
+    assert interval.value == pytest.approx(0.2)
+    assert (
+        interval.high - 0.2
+        == pytest.approx(0.2 - interval.low)
+        == pytest.approx(4.30265 * 0.1 / math.sqrt(3), abs=1e-4)
+    )
+    assert math.isnan(t_mean([0.1]).low)
+    with pytest.raises(ValueError, match="needs finite values"):
+        t_mean([0.1, float("nan")])

@@ -1,0 +1,1 @@
+"""``python -m coba_openrlhf.compare``: runs, or evaluations, against each other."""
