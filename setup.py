@@ -30,6 +30,8 @@ setup(
     extras_require={
         "cpu": ["torch==2.13.0", *pins("cpu", but=tuple(DEV))],
         "gpu": pins("gpu"),
+        # Not in the pinned lists: one of its dependencies is compiled on installation.
+        "reasoning-gym": ["reasoning-gym==0.1.25"],
         "dev": DEV,
     },
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-VerifierName = Literal["exact", "numeric", "math", "multiple_choice"]
+VerifierName = Literal["exact", "numeric", "math", "multiple_choice", "code", "reasoning_gym"]
 VERIFIER_NAMES: tuple[str, ...] = get_args(VerifierName)
 
 
@@ -113,7 +113,8 @@ class CobaOptions:
         group_weight: Weights in the policy loss: rollout = every token or rollout the same (as published);
             prompt = every prompt the same, whatever its budget.
         verifier: Built-in scoring of responses against data.label_key: exact text, numeric value, math (math-verify,
-            last boxed answer), multiple_choice. Unused with reward.remote_url or train.agent_func_path.
+            last boxed answer), multiple_choice, code or reasoning_gym (docs/rewards.md). Unused with reward.remote_url
+            or train.agent_func_path.
         verifier_of: Another verifier for some data sources, {"gsm8k": "numeric"}; the data's column datasource.
         verifier_timeout: Seconds after which one answer check is abandoned and counted as unscored.
         verifier_memory_mb: MiB that one answer check may take; beyond them it is counted as unscored.

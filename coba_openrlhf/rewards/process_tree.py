@@ -49,3 +49,16 @@ def _children() -> set[int]:
 def _prctl(option: int, value: int) -> None:
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def num_descendants(pid: int) -> int:
+    """Processes that ``pid`` and its descendants have started and that still run."""
+    count, parents = 0, [pid]
+    while parents:
+        children: list[int] = []
+        for parent in parents:
+            with contextlib.suppress(OSError):
+                children += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+        count += len(children)
+        parents = children
+    return count

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from coba_openrlhf.rewards.scorer import RewardError, Scored, ScorerSpec, make_scorer
+from coba_openrlhf.rewards.sourced_label import SourcedLabel
 
 
 @pytest.fixture
@@ -48,6 +49,38 @@ def test_dictionaries(scorer_of, returned, scored):
 def test_tensors(scorer_of, tensor):
     body = f"return {{'rewards': {tensor}, 'scores': {tensor}, 'extra_logs': {{'a': {tensor}}}}}"
     assert score(scorer_of(body, "import torch")) == Scored(0.5, 0.5, {"a": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("returned", "scored"),
+    [("[1]", Scored(1.0, 1.0, {})), ("(0.5,)", Scored(0.5, 0.5, {})), ("[None]", Scored(None, None, {}))],
+)
+def test_simple_form_returns_a_list_of_scores(tmp_path, returned, scored):
+    file = tmp_path / "my_reward.py"
+    file.write_text(
+        "def reward_func(responses, prompts, labels):\n"
+        "    assert (responses, prompts, labels) == (['r'], ['q'], ['1'])\n"
+        f"    return {returned}\n"
+    )
+    assert score(make_scorer(ScorerSpec("math", 5.0, (str(file),)))) == scored
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("[2]", r"scores must be in \[0, 1\] because budgets follow them, got 2"),
+        ("[1, 0]", "'scores' must have one value per query, got 2 for 1 query"),
+        ("{'rewards': 1}", "must return a list of scores, got dict"),
+        ("0.5", "must return a list of scores, got float"),
+        ("[1 / 0]", "ZeroDivisionError"),
+    ],
+)
+def test_simple_form_refused_results_name_the_file(tmp_path, returned, message):
+    file = tmp_path / "my_reward.py"
+    file.write_text(f"def reward_func(responses, prompts, labels):\n    return {returned}\n")
+    with pytest.raises(RewardError, match=message) as error:
+        score(make_scorer(ScorerSpec("math", 5.0, (str(file),))))
+    assert "my_reward.py" in str(error.value)
 
 
 def test_arguments_are_lists_of_one(scorer_of):
@@ -121,6 +154,34 @@ def test_verifier_scores_the_response_not_the_prompt():
         scorer.close()
 
 
+def test_the_data_source_chooses_the_verifier():
+    scorer = make_scorer(ScorerSpec("exact", 30.0, verifier_of={"sums": "numeric"}))
+    try:
+        scores = [
+            asyncio.run(scorer.score(query="", prompt="", response="2.0", label="2", datasource=source)).score
+            for source in ("default", "sums")
+        ]
+        assert scores == [0.0, 1.0]
+        output = execute(scorer, SourcedLabel("r", "default"))
+        assert (output["reward"], output["label"], output["is_error"]) == (1.0, "r", False)
+    finally:
+        scorer.close()
+
+
+def test_a_verifier_that_fails_is_counted_and_logged_once(caplog):
+    scorer = make_scorer(ScorerSpec("numeric", 30.0))
+    try:
+        for _ in range(3):
+            assert score(scorer, response="2", label="two") == Scored(None, None, {}, is_error=True)
+        assert execute(scorer, SourcedLabel("two", "default"))["is_error"] is False  # no number: wrong before that
+    finally:
+        scorer.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "verifier numeric failed on a response for the reference answer 'two': "
+        "ValueError: could not convert string to float: 'two'"
+    ]
+
+
 def test_reward_server_failure_names_the_server(monkeypatch):
     """Nothing listens there; upstream's client tries five times, so its pauses are cut."""
     real_sleep = asyncio.sleep
@@ -150,12 +211,12 @@ class LetterTokenizer:
         return "".join(chr(t) if t > 8 else {7: "r", 8: "" if skip_special_tokens else "<end>"}[t] for t in tokens)
 
 
-def execute(scorer):
+def execute(scorer, label="1"):
     from coba_openrlhf.rewards.scoring_executor import ScoringExecutor
 
     sampling_params = SimpleNamespace(max_tokens=4, logprobs=None)
     return asyncio.run(
-        ScoringExecutor(scorer).execute("ab", "1", sampling_params, 16, LetterTokenizer(), OneAnswerEngine())
+        ScoringExecutor(scorer).execute("ab", label, sampling_params, 16, LetterTokenizer(), OneAnswerEngine())
     )
 
 
