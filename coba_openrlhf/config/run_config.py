@@ -8,6 +8,7 @@ Both raise ``ConfigError`` before anything expensive starts. A configuration is 
 
 import dataclasses
 import difflib
+import re
 import typing
 from dataclasses import dataclass, field
 
@@ -138,6 +139,7 @@ def load_config(argv: list[str]) -> tuple[RunConfig, bool]:
     kinds = _option_kinds()
     argv = _files_first(_spell_out(argv, kinds))
     _check_names(argv, kinds)
+    _refuse_times(argv, kinds)
     parser = make_parser()
     try:
         parsed = parser.parse_args(argv)
@@ -234,6 +236,17 @@ def _check_names(argv: list[str], kinds: dict[str, object]) -> None:
                     raise ConfigError(f"{file}: unknown key {key!r}{_nearest(key, kinds)}")
         elif name not in kinds and name not in groups | {"help", "print_config"}:
             raise ConfigError(f"unknown option --{name}{_nearest(name, kinds)}")
+
+
+def _refuse_times(argv: list[str], kinds: dict[str, object]) -> None:
+    """YAML reads 3:7 as 187, minutes and seconds; ``yaml_file.py`` does the same for files."""
+    for i, arg in enumerate(argv):
+        name, _, inline = arg.removeprefix("--").partition("=")
+        text = inline or (argv[i + 1] if arg.startswith("--") and i + 1 < len(argv) else "")
+        kind = kinds.get(name)
+        is_text = str in (kind, *typing.get_args(kind))
+        if arg.startswith("--") and kind is not None and not is_text and re.search(r"\d:\d", text):
+            raise ConfigError(f"{name} must be a number, got {text!r}")
 
 
 def _keys_of_file(file: str, kinds: dict[str, object]) -> list[str]:

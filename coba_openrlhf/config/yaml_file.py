@@ -30,7 +30,23 @@ def read_yaml(file: str) -> dict[str, object]:
     if not isinstance(tree, dict):
         raise ConfigError(f"{file}: must hold options as a mapping, got {type(tree).__name__}")
     _refuse_repeated_keys(root, file, "", {}, ())
+    _refuse_times(root, file)
     return tree
+
+
+def _refuse_times(node: yaml.Node, file: str) -> None:
+    """YAML reads 3:7 as 187, minutes and seconds, and 12:30 as a number where a text was meant."""
+    children = node.value if isinstance(node, yaml.SequenceNode) else []
+    if isinstance(node, yaml.MappingNode):
+        children = [child for pair in node.value for child in pair]
+    for child in children:
+        _refuse_times(child, file)
+    is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+    if isinstance(node, yaml.ScalarNode) and is_number and ":" in node.value:
+        raise ConfigError(
+            f"{file}: line {node.start_mark.line + 1}: {node.value} would be read as minutes and seconds; write a "
+            "number, or quote a text"
+        )
 
 
 def _refuse_repeated_keys(

@@ -98,6 +98,28 @@ def test_wrong_type_names_key_and_value(key, value):
     assert key in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [["--coba.tau", "3:7"], ["--coba.tau=3:7"], ["--coba.budget.min", "1:30"], ["--actor.adam.betas", "0:1", "0.9"]],
+)
+def test_numbers_are_no_times(argv):
+    with pytest.raises(ConfigError, match=r"must be a number, got '.*:"):
+        load_config(argv)
+
+
+@pytest.mark.parametrize(
+    "text", ["coba:\n  tau: 3:7\n", "coba:\n  run_dir: 12:30\n", "actor: {adam: {betas: [1:01, 0.9]}}\n"]
+)
+def test_numbers_are_no_times_in_a_file(tmp_path, text):
+    with pytest.raises(ConfigError, match="minutes and seconds"):
+        load_config(["--config", yaml_file(tmp_path / "time.yaml", text)])
+
+
+def test_texts_may_look_like_times(tmp_path):
+    file = yaml_file(tmp_path / "text.yaml", "coba:\n  run_dir: '12:30'\n")
+    assert load_config(["--config", file])[0].coba.run_dir == "12:30"
+
+
 def test_wrong_type_in_a_file(tmp_path):
     file = yaml_file(tmp_path / "wrong.yaml", "rollout:\n  batch_size: many\n")
     with pytest.raises(ConfigError, match="batch_size"):

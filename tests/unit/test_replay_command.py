@@ -279,7 +279,7 @@ def test_refused_command_lines(run, capsys, argv, message):
     ("argv", "message"),
     [
         ([], "the following arguments are required: RUN"),
-        (["RUN", "--grid", "coba.tau=3:7"], "--coba.tau must be a number, got '3:7'"),
+        (["RUN", "--grid", "coba.tau=3:7"], "coba.tau must be a number, got '3:7'"),
         (["RUN", "--coba.tau"], "--coba.tau: expected one argument"),
         (["RUN", "--strategy"], "expected one argument"),
         (["RUN", "--coba.solver", "fast"], "coba.solver"),
