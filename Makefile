@@ -2,7 +2,7 @@
 # make quickstart  the main job: train a small model here, end to end
 # make test        the whole test suite
 # make check       formatting, lint, types of the pure core, import rules, shell syntax
-# make bench       speed of the allocation core and of a step, side by side
+# make bench       speed of the allocation core, of answer checking and of a step, side by side
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -41,6 +41,7 @@ check: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks.allocation --write
+	$(BIN)/python -m benchmarks.verifiers --write
 	$(BIN)/python -m benchmarks.step_time --write
 
 clean:

@@ -8,7 +8,8 @@ import pytest
 from coba_openrlhf.allocation import STRATEGY_NAMES, AllocationConfig
 from coba_openrlhf.config import flatten
 from coba_openrlhf.config.allocation import option_names
-from coba_openrlhf.config.coba_options import CobaOptions
+from coba_openrlhf.config.coba_options import VERIFIER_NAMES, CobaOptions
+from coba_openrlhf.rewards import KINDS, close_pools
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -34,6 +35,21 @@ def test_every_field_of_the_library_is_an_option_with_the_same_default():
     for field, option in option_names().items():
         if field != "seed":
             assert options[option] == getattr(AllocationConfig(), field), field
+
+
+def test_every_verifier_and_outcome_is_explained():
+    assert {row[0].strip("|` ") for row in rows_of("rewards.md", "## Verifiers")} == set(VERIFIER_NAMES)
+    assert [row[0].strip("| ") for row in rows_of("rewards.md", "## Outcomes")] == list(KINDS)
+    metrics = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    assert all(f"`verifier/{kind}_rate`" in metrics for kind in KINDS)
+
+
+def test_score_answers_prints_what_the_page_says(capsys):
+    text = (DOCS / "rewards.md").read_text(encoding="utf-8")
+    block = next(b for b in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "import score_answers" in b)
+    exec(compile(block, "rewards.md", "exec"), {"__name__": "example"})
+    close_pools()
+    assert f"# {capsys.readouterr().out}" in block
 
 
 @pytest.mark.parametrize("name", STRATEGY_NAMES)
