@@ -11,8 +11,9 @@ import pytest
 from coba_openrlhf.rewards import close_pools, score_answers
 
 ROOT = Path(__file__).parents[3]
-CALL = 'score_answers(["\\\\boxed{x+1}", "\\\\boxed{8}", "\\\\boxed{9^{9^{9^9}}}"], ["1+x", "7", "x+3"], timeout=1)'
-EXPECTED = "[1.0, 0.0, None]"
+CALL = 'score_answers(["\\\\boxed{x+1}", "\\\\boxed{8}", "\\\\boxed{x+2}"], ["1+x", "7", "x+3"], timeout=30)'
+EXPECTED = "[1.0, 0.0, 0.0]"
+HOSTILE = 'score_answers(["\\\\boxed{9^{9^{9^9}}}", "\\\\boxed{x+1}"], ["x+3", "1+x"], timeout=3)'
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +65,8 @@ def test_refused_arguments(arguments, message):
 
 
 def test_in_a_script_without_a_main_guard(tmp_path):
-    done = run_script(tmp_path, f"print('once', [o.score for o in {CALL}])")
-    assert done.stdout == f"once {EXPECTED}\n"
+    done = run_script(tmp_path, f"print('once', [o.score for o in {HOSTILE}])")
+    assert done.stdout == "once [None, 1.0]\n"
     assert done.stderr == ""
 
 
