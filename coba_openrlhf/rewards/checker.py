@@ -1,57 +1,56 @@
-"""The process that checks answers: one at a time, within a memory limit, until it is told to stop or killed.
+"""What runs in the processes that check answers: within a memory limit, until they are told to stop or killed.
 
-Forked by ``verifier_server.py`` from a process of one thread that has loaded the verifiers; runs nowhere else.
+Forked by pebble from ``verifier_server.py``, which has loaded the verifiers; runs nowhere else.
 """
 
 import os
 import pickle
 import resource
-from multiprocessing.connection import Connection
+import signal
 from pathlib import Path
-from typing import NoReturn
 
-from .outcome import Outcome, failed, unscorable
+from .outcome import Outcome, failed
 from .process_tree import die_with_parent
 from .verifiers import VERIFIERS, Limits
 
+# Exit status; the process is not fit for another check.
+OUT_OF_MEMORY = 77
 
-def run_checker(jobs: Connection, limits: Limits) -> NoReturn:
-    """Answer jobs with ``(Outcome, is spent)`` until the other end closes; ends the process.
+
+def start_checker(limits: Limits, server_pid: int, foreign_fds: tuple[int, ...]) -> None:
+    """Prepare a new process.
 
     Args:
-        jobs: Both directions; a job is ``(verifier, pickled response and reference answer)``.
         limits: Memory is what may come on top of what the process holds now.
+        server_pid: The process that this one ends with.
+        foreign_fds: The server's own pipes: a copy of them here would hide that the server has ended.
     """
-    die_with_parent()
-    _limit_memory(limits.memory_mb)
-    status = 0
-    try:
-        while True:
-            outcome, is_spent = _check(*jobs.recv(), limits)
-            jobs.send((outcome, is_spent))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass
-    except BaseException:
-        status = 1
-    os._exit(status)
-
-
-def _check(verifier: str, content: bytes, limits: Limits) -> tuple[Outcome, bool]:
-    """The outcome, and whether this process should not be used again."""
-    try:
-        response, label = pickle.loads(content)
-        return VERIFIERS[verifier].verify(response, label, limits), False
-    except MemoryError:
-        return unscorable(f"needed more than {limits.memory_mb} MB of memory"), True
-    except Exception as error:
-        return failed(error), False
-
-
-def _limit_memory(megabytes: int) -> None:
+    die_with_parent(server_pid)
+    # Pebble's handler is Python code, which a long computation in C keeps waiting.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for fd in foreign_fds:
+        os.close(fd)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + megabytes * 2**20
+    limit = pages * resource.getpagesize() + limits.memory_mb * 2**20
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if hard != resource.RLIM_INFINITY:
         limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def check(verifier: str, content: bytes, limits: Limits) -> Outcome:
+    """Check one answer.
+
+    Args:
+        verifier: Name in ``VERIFIERS``.
+        content: The pickled response and reference answer.
+        limits: Those of this check.
+    """
+    try:
+        response, label = pickle.loads(content)
+        return VERIFIERS[verifier].verify(response, label, limits)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except Exception as error:
+        return failed(error)

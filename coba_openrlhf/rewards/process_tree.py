@@ -10,9 +10,13 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
-def die_with_parent() -> None:
-    """From now on the kernel kills this process when its parent ends."""
-    parent = os.getppid()
+def die_with_parent(parent: int | None = None) -> None:
+    """From now on the kernel kills this process when its parent ends.
+
+    Args:
+        parent: Process id of the parent, where it may have ended already; by default the present one.
+    """
+    parent = os.getppid() if parent is None else parent
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had ended before
         os._exit(1)
@@ -23,27 +27,40 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def kill_children(but: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-    """Kill and reap all children of this process, and theirs as far as ``adopt_orphans`` makes them its own.
+def kill_children() -> None:
+    """Kill and reap all children of this process, and theirs as far as ``adopt_orphans`` makes them its own."""
+    while children := _children():
+        _kill(children)
 
-    Args:
-        but: Process ids that are spared.
-    """
-    while children := _children() - but:
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in children:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+
+def kill_strays() -> None:
+    """``kill_children`` for those that have a session of their own, as programs do that a child has started."""
+    while strays := {pid for pid in _children() if _session(pid) not in (os.getsid(0), None)}:
+        _kill(strays)
+
+
+def _kill(pids: set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _session(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(pid)
+    return None
 
 
 def _children() -> set[int]:
-    file = Path(f"/proc/self/task/{os.getpid()}/children")
-    try:
-        return {int(pid) for pid in file.read_text().split()}
-    except OSError:  # not Linux, or a kernel without this file
-        return set()
+    """Children of all threads; empty where there is no Linux, or no such file."""
+    children: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            children |= {int(pid) for pid in file.read_text().split()}
+    return children
 
 
 def _prctl(option: int, value: int) -> None:
