@@ -8,10 +8,11 @@ from .base import TextVerifier, text_label
 from .boxed import last_boxed
 
 _LETTER = r"(?P<letter>[A-J])"
-_WRAPPED = re.compile(rf"[\s${{}}(\[*]*(?:\\(?:text|textbf|mathrm|mathbf)\s*\{{)?[\s(\[*]*{_LETTER}(?![A-Za-z])")
+# Possessive (*+): a run of spaces is never tried in other shares, whose number is the square of its length.
+_WRAPPED = re.compile(rf"[\s${{}}(\[*]*+(?:\\(?:text|textbf|mathrm|mathbf)\s*\{{)?[\s(\[*]*+{_LETTER}(?![A-Za-z])")
 # The first kind that occurs counts, and of it the last place.
 _PLACES = (
-    re.compile(rf"(?i:\b(?:answer|choice|option)\b)(?i:\s+is)?\s*[:=]?[\s*$({{\[]*{_LETTER}(?![A-Za-z'’])"),
+    re.compile(rf"(?i:\b(?:answer|choice|option)\b)(?i:\s++is)?\s*+[:=]?[\s*$({{\[]*+{_LETTER}(?![A-Za-z'’])"),
     re.compile(rf"\(\s*{_LETTER}\s*\)"),
     # A and I are words too: not before another word.
     re.compile(r"(?<![A-Za-z'’])(?P<letter>[B-HJ]|[AI](?!['’]|\s+[a-z])|A(?=\s+is\b))(?![A-Za-z'’])"),

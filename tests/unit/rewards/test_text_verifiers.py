@@ -1,5 +1,7 @@
 """Verifiers of texts, numbers and letters."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,3 +188,12 @@ def test_every_text_verifier_scores_its_own_label():
 @pytest.mark.parametrize("verifier", ["exact", "numeric", "math", "multiple_choice"])
 def test_long_responses_are_not_looked_at_in_the_callers_process(verifier):
     assert VERIFIERS[verifier].quick("1 " * QUICK_CHARACTERS, "A") is None
+
+
+@pytest.mark.parametrize("text", ["answer{}", "answer is{}", "\\boxed{{{}}}", "answer ({}", "A{}"])
+@pytest.mark.parametrize("verifier", ["exact", "numeric", "math", "multiple_choice"])
+def test_what_runs_in_the_callers_process_is_short_for_every_text(verifier, text):
+    response = text.format(" " * (QUICK_CHARACTERS - 20))
+    started = time.process_time()
+    VERIFIERS[verifier].quick(response, "A")
+    assert time.process_time() - started < 0.5
