@@ -33,6 +33,8 @@ main({jobs}, {results}, {workers}, Limits({seconds!r}, {memory_mb!r}), {verifier
 MAX_ATTEMPTS = 3
 CLOSE_SECONDS = 5
 MOST_AT_ONCE = 64
+# A worker holds a job several times while it takes it; without memory for that the job would be lost.
+COPIES = 8
 
 
 class VerifierPool:
@@ -81,6 +83,8 @@ class VerifierPool:
         try:
             outcome = VERIFIERS[verifier].quick(response, label)
             content = b"" if outcome else pickle.dumps((response, label))
+            if COPIES * len(content) > self._limits.memory_mb * 2**20:
+                outcome = unscorable(f"needed more than {self._limits.memory_mb} MB of memory")
         except Exception as error:
             outcome = failed(error)
         if outcome is not None:
@@ -125,6 +129,8 @@ class VerifierPool:
                 self._send(pending)
             except RuntimeError:
                 pending.future.set_result(unscorable("the verifier pool was closed during the check"))
+            except OSError as error:  # no other process can be started
+                pending.future.set_result(failed(error))
 
 
 def require_verifier(name: str) -> None:

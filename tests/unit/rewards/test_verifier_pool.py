@@ -193,6 +193,31 @@ def test_a_killed_server_is_replaced(pool):
     assert pool._server._process.pid != server
 
 
+def test_no_check_is_left_waiting_when_no_other_server_can_be_started(monkeypatch):
+    pool = VerifierPool(["math"], timeout=60.0)
+    check = pool.submit("math", "\\boxed{9^{9^{9^{9}}}}", "12")
+    server = pool._server._process.pid
+    wait_until(lambda: children_of(server))
+
+    def no_process(*_args, **_kwargs):
+        raise FileNotFoundError("no such program")
+
+    monkeypatch.setattr("subprocess.Popen", no_process)
+    os.kill(server, signal.SIGKILL)
+    assert check.result(30) == Outcome(None, "FileNotFoundError: no such program", is_error=True)
+    pool.close()
+
+
+def test_a_job_that_a_worker_cannot_even_take_is_unscorable():
+    """Its neighbour runs on, so that the pool does not see that a worker has ended with a job of nobody's."""
+    pool = VerifierPool(["math"], timeout=4.0, memory_mb=64, max_workers=2)
+    neighbour = pool.submit("math", "\\boxed{9^{9^{9^{9}}}}", "12")
+    huge = pool.submit("math", "x" * 60_000_000, "12")
+    assert huge.result(30) == Outcome(None, "needed more than 64 MB of memory")
+    assert neighbour.result(30).score is None
+    pool.close()
+
+
 def test_closing_ends_every_process_and_settles_every_check():
     pool = VerifierPool(["math"], timeout=30.0, max_workers=2)
     checks = [pool.submit("math", "\\boxed{9^{9^{9^{9}}}}", "12") for _ in range(4)]
