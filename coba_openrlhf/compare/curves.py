@@ -37,9 +37,13 @@ class Curve:
     values: dict[tuple[str, str], NDArray[np.float64]]
 
     def at(self, key: tuple[str, str], axis: str, x: float) -> float:
-        """The metric at ``x``, on a straight line between the evaluations around it."""
+        """The metric at ``x``, from ``start`` to ``end``, on a straight line between the evaluations around it."""
         there = np.isfinite(self.values[key])
         return float(np.interp(x, self.axes[axis][there], self.values[key][there]))
+
+    def start(self, key: tuple[str, str], axis: str) -> float:
+        """The first ``x`` at which the metric is known."""
+        return float(self.axes[axis][np.isfinite(self.values[key])][0])
 
     def end(self, key: tuple[str, str], axis: str) -> float:
         """The last ``x`` at which the metric is known."""
@@ -108,18 +112,29 @@ def compare_curves(curves: dict[str, list[Curve]]) -> tuple[list[Row], list[str]
 
     Returns:
         Rows by benchmark, metric, axis and group; and notes.
+
+    Raises:
+        CompareError: No point of any axis lies between the first and the last evaluation of all runs.
     """
     every = [curve for group in curves.values() for curve in group]
     (base, base_curves), *others = curves.items()
-    rows = []
+    rows, notes = [], []
     for key in common_keys(curves):
         for axis in AXES:
             x = min(curve.end(key, axis) for curve in every)
+            latest = max(every, key=lambda curve: curve.start(key, axis))
+            if x < latest.start(key, axis):
+                notes.append(
+                    f"WARNING: {key[0]} {key[1]} at equal {axis} is left out: one run ends at {x:,.0f}, and "
+                    f"{latest.folder} is evaluated from {latest.start(key, axis):,.0f} on (coba.eval.at_start)."
+                )
+                continue
             base_S = np.array([curve.at(key, axis, x) for curve in base_curves])
             for other, other_curves in others:
                 other_S = np.array([curve.at(key, axis, x) for curve in other_curves])
                 rows.append(_row(key, axis, x, base, other, base_S, other_S))
-    notes = []
+    if not rows:
+        raise CompareError(" ".join(note.removeprefix("WARNING: ") for note in notes))
     if len(base_curves) == 1:
         notes.append(
             "One run per group: nothing tells how much two seeds differ, so there is no interval. For one over "

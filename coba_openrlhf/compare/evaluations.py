@@ -20,7 +20,10 @@ from .groups import Group
 from .row import Row
 
 # These say how the model was asked: with other values it is not the model alone that differs.
-PROTOCOL = ("k", "temperature", "top_p", "max_new_tokens", "max_len", "verifier", "verifier_of", "reward")
+PROTOCOL = (
+    *("k", "temperature", "top_p", "max_new_tokens", "max_len", "apply_chat_template", "input_template"),
+    *("system_prompt", "verifier", "verifier_of", "reward", "agent"),
+)
 NAN = float("nan")
 
 

@@ -54,13 +54,13 @@ def plot_curves(curves: dict[str, list[Curve]], keys: Sequence[tuple[str, str]],
 def points(group: Sequence[Curve], key: tuple[str, str], axis: str) -> tuple[np.ndarray, np.ndarray]:
     """Where a group's curve is drawn, ``[E]``, and the value of every run there, ``[S, E]``.
 
-    All runs are drawn as far as the shortest one goes, so that the mean is one of the same runs everywhere.
+    All runs are drawn as far as the shortest one goes, so that the mean is one of the same runs everywhere; nothing is
+    drawn where one ends before another begins.
     """
     end = min(curve.end(key, axis) for curve in group)
-    start = max(curve.axes[axis][np.isfinite(curve.values[key])][0] for curve in group)
+    start = max(curve.start(key, axis) for curve in group)
     x_E = np.unique(np.concatenate([curve.axes[axis] for curve in group]))
     x_E = x_E[(x_E >= start) & (x_E <= end)]
-    x_E = x_E if len(x_E) else np.array([end])
     return x_E, np.array([[curve.at(key, axis, float(x)) for x in x_E] for curve in group])
 
 

@@ -122,6 +122,27 @@ def test_bands_go_as_far_as_the_shortest_run(here):
     assert value_SE == pytest.approx(np.array([[0, 0.2, 0.4], [0.2, 0.3, 0.6]]))
 
 
+def test_no_value_is_taken_from_before_the_first_evaluation(here, capsys):
+    """At 10,000 tokens b has not been evaluated: its value at 40,000 is not compared with a's at 10,000."""
+    write_run(here / "a", {10: 0.4})
+    write_run(here / "b", {10: 0.6}, tokens_per_step=4000)
+    assert main(["a", "b", "--out", "out"]) == 0
+    printed = capsys.readouterr().out
+    assert "10 step" in printed and "1,000 rollouts" in printed and "10,000 tokens" not in printed
+    assert "sums avg@k at equal tokens is left out: one run ends at 10,000, and b is evaluated from 40,000" in printed
+    write_run(here / "late", {20: 0.6})
+    assert "one run ends at 10, and late is evaluated from 20 on" in refusal(capsys, "a", "late")
+    x_E, value_SE = points([read_curve(here / "a"), read_curve(here / "late")], ("sums", "avg@k"), "step")
+    assert x_E.shape == (0,) and value_SE.shape == (2, 0)
+
+
+def test_other_templates_are_named(here):
+    write_evaluation(here / "a", {0: [1.0], 1: [0.0]}, apply_chat_template=True, system_prompt=None)
+    write_evaluation(here / "b", {0: [1.0], 1: [0.0]}, apply_chat_template=True, system_prompt="Think.")
+    _, notes = compare_evaluations(read_groups(["a", "b"])[1])
+    assert notes == ['WARNING: system_prompt is not the same: null in a, "Think." in b.']
+
+
 def test_files_and_table(here, capsys):
     write_run(here / "a", {0: 0.0, 10: 0.4})
     write_run(here / "b", {0: 0.0, 10: 0.6})
