@@ -126,6 +126,20 @@ def test_unusable_rows_are_counted_and_columns_named():
         normalise("amc23", SPECS["amc23"], [], "f.jsonl")
 
 
+def test_all_means_what_can_be_had(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr("coba_openrlhf.data.prepare.__main__._prepare", lambda name, out, folder: asked.append(name))
+    assert main(["all"]) == 0 and asked == [name for name, spec in SPECS.items() if spec.hub]
+    asked.clear()
+    assert main(["minerva", "all", "--from", str(tmp_path)]) == 0 and sorted(asked) == sorted(SPECS)
+
+
+def test_a_csv_with_a_cell_that_is_too_large(tmp_path, capsys):
+    (tmp_path / "minerva.csv").write_text(f"question,answer\n{'1' * 200_000},2\n")
+    assert main(["minerva", "--from", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "minerva.csv cannot be read: field larger than field limit" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".json", ".csv", ".parquet"])
 def test_local_files(tmp_path, ending, capsys):
     rows = [{"question": "1\u20281?", "answer": "2"}, {"question": 'say "é", 2', "answer": "3"}]

@@ -21,7 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m coba_openrlhf.data.prepare",
         description="Download public data sets and write them in one shape: prompt, label, datasource, id.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (--list), or all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="data sets (--list), or all: without --from those on the hub"
+    )
     parser.add_argument("--out", type=Path, default=Path("data"), help="folder of the results (default: data)")
     parser.add_argument("--from", type=Path, dest="folder", help="take files from this folder, not from the hub")
     parser.add_argument("--list", action="store_true", help="list the data sets and exit")
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(render_list())
         return 0
     try:
-        for name in _names(options.names):
+        for name in _names(options.names, options.folder):
             _prepare(name, options.out, options.folder)
     except PrepareError as error:
         print(f"no data set: {error}", file=sys.stderr)
@@ -48,13 +50,15 @@ def render_list() -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _names(names: list[str]) -> list[str]:
+def _names(names: list[str], folder: Path | None) -> list[str]:
     if not names:
         raise PrepareError(f"name at least one of {', '.join(SPECS)}")
     for name in names:
         if name not in SPECS and name != "all":
             raise PrepareError(f"{name!r} is not known; there are {', '.join(SPECS)}")
-    return list(SPECS) if "all" in names else list(dict.fromkeys(names))
+    if "all" in names:
+        names = [*(name for name in names if name != "all"), *(n for n, spec in SPECS.items() if folder or spec.hub)]
+    return list(dict.fromkeys(names))
 
 
 def _prepare(name: str, out: Path, folder: Path | None) -> None:

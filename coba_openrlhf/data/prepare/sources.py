@@ -1,5 +1,7 @@
 """Where rows come from: a file in a folder, or the Hugging Face hub."""
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,7 +43,7 @@ def open_local(name: str, spec: Spec, folder: Path) -> Source:
         raise PrepareError(f"--from {folder} has no file for {name}: looked for {spec.file} with {', '.join(ENDINGS)}")
     try:
         return Source(_read(file), file.name, None, None)
-    except (OSError, ValueError) as error:  # a damaged table's ArrowInvalid is a ValueError
+    except (OSError, ValueError, csv.Error) as error:  # a damaged table's ArrowInvalid is a ValueError
         raise PrepareError(f"{file} cannot be read: {error}") from error
 
 
@@ -52,9 +54,6 @@ def _read(file: Path) -> list[Mapping[str, object]]:
         return pq.read_table(file).to_pylist()
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".csv":
-        import csv
-        import io
-
         return list(csv.DictReader(io.StringIO(text, newline="")))
     if file.suffix == ".json":
         rows = json.loads(text)
