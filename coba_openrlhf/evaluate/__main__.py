@@ -7,6 +7,7 @@ Exit status: 0 when all responses are there, 2 for what cannot be evaluated, 1 f
 Ctrl-C; what is finished is kept, and the same command continues.
 """
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -53,21 +54,25 @@ def _run(command: CommandLine) -> int:
     from .generation import PromptSet, generate, start_engines
 
     prompts = PromptSet(command, problems)
-    try:
-        continues = settings_file.claim(command.out, settings)
-    except settings_file.SettingsChangedError as error:
-        raise ConfigError(
-            f"{command.out} holds an evaluation with other settings ({error}); choose another --out"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"--out: cannot write to {command.out}: {error.strerror}") from error
-    files = ResponseFiles(command.out)
-    missing = set(prompts.dataset.prompt_ids) - files.finished()
-    _announce(command, prompts, len(missing), continues=continues)
-    if missing:
-        _generate(command, prompts, device, files, start_engines, generate)
-    overlong = Counter(str(row["datasource"]) for row in problems.rows) - Counter(prompts.dataset.datasources)
-    _finish(command, settings, files, dict(overlong))
+    with contextlib.ExitStack() as folder:
+        try:
+            folder.enter_context(settings_file.held(command.out))
+            continues = settings_file.claim(command.out, settings)
+        except settings_file.SettingsChangedError as error:
+            raise ConfigError(
+                f"{command.out} holds an evaluation with other settings ({error}); choose another --out"
+            ) from error
+        except settings_file.FolderInUseError as error:
+            raise ConfigError(f"--out: {error}") from error
+        except OSError as error:
+            raise ConfigError(f"--out: cannot write to {command.out}: {error.strerror}") from error
+        files = ResponseFiles(command.out)
+        missing = set(prompts.dataset.prompt_ids) - files.finished()
+        _announce(command, prompts, len(missing), continues=continues)
+        if missing:
+            _generate(command, prompts, device, files, start_engines, generate)
+        overlong = Counter(str(row["datasource"]) for row in problems.rows) - Counter(prompts.dataset.datasources)
+        _finish(command, settings, files, dict(overlong))
     return 0
 
 

@@ -1,14 +1,43 @@
 """What responses depend on, written beside them, so that an evaluation is never continued with something else."""
 
+import contextlib
+import fcntl
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 FILE = "settings.json"
+LOCK_FILE = ".lock"
 
 
 class SettingsChangedError(ValueError):
     """A folder holds an evaluation with other settings; the message names every difference."""
+
+
+class FolderInUseError(ValueError):
+    """Another evaluation writes to the folder."""
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other evaluations out of ``folder``: two would generate the same responses, and both would count.
+
+    The kernel lets go of the folder when the process ends, however it does.
+
+    Raises:
+        FolderInUseError: Another process, or this one, holds it.
+        OSError: The folder cannot be made or written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK_FILE).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FolderInUseError(f"another evaluation writes to {folder}") from error
+        except OSError:  # a file system without locks: the summary refuses responses that are there twice
+            pass
+        yield
 
 
 def claim(folder: Path, settings: dict[str, object]) -> bool:

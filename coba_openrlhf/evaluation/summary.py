@@ -58,17 +58,21 @@ def scores_by_source(table: pa.Table) -> dict[str, SourceScores]:
     """Scores of every data source, from the sorted table of ``ResponseFiles.read``.
 
     Raises:
-        ValueError: Problems of one source have different numbers of responses.
+        ValueError: Problems of one source have different numbers of responses, or a response is there twice.
     """
     source_R = np.array(table["datasource"].to_pylist(), object)
     problem_R = np.array(table["problem_id"].to_pylist(), object)
     score_R = np.array(table["score"].to_pylist(), np.float64)
+    index_R = np.array(table["index"].to_pylist(), np.int64)
     scores = {}
     for source in dict.fromkeys(source_R.tolist()):
         rows = np.flatnonzero(source_R == source)
         ids = list(dict.fromkeys(problem_R[rows].tolist()))
         if len(rows) % len(ids) or (problem_R[rows].reshape(len(ids), -1) != np.array(ids, object)[:, None]).any():
             raise ValueError(f"{source}: every problem must have the same number of responses, next to each other")
+        index_NK = index_R[rows].reshape(len(ids), -1)
+        if (index_NK != np.arange(index_NK.shape[1])).any():
+            raise ValueError(f"{source}: the responses of every problem must have the indices 0, 1, ..., each once")
         scores[source] = SourceScores(ids, score_R[rows].reshape(len(ids), -1))
     return scores
 

@@ -97,6 +97,22 @@ def test_problems_need_equally_many_responses():
     assert np.isnan(scores_by_source(pa.table(responses("a", 0, [None]), SCHEMA))["a"].score_NK).all()
 
 
+def test_responses_that_are_there_twice_are_no_further_responses(tmp_path):
+    files = ResponseFiles(tmp_path)
+    for _ in range(2):
+        files.write(responses("a", 0, [1.0, 0.0]))
+    with pytest.raises(ValueError, match="a: the responses of every problem must have the indices"):
+        summarise(files.read())
+
+
+def test_one_evaluation_at_a_time(tmp_path):
+    refused = pytest.raises(settings_file.FolderInUseError, match="another evaluation writes to")
+    with settings_file.held(tmp_path / "new"), refused, settings_file.held(tmp_path / "new"):
+        pass
+    with settings_file.held(tmp_path / "new"):
+        assert not ResponseFiles(tmp_path / "new").finished()
+
+
 def test_an_evaluation_is_continued_only_with_the_same_settings(tmp_path):
     settings = {"k": 4, "top_p": 0.9, "problems": {"a": "x"}, "system_prompt": None, "é": [1]}
     assert not settings_file.claim(tmp_path / "new", settings)
