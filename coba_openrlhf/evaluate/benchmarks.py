@@ -44,10 +44,11 @@ def load_problems(command: CommandLine) -> Problems:
     for name in command.benchmarks:
         file, is_named = find_benchmark(name, command.data)
         keys = ("prompt", "label") if is_named else (command.input_key, command.label_key)
-        table = _read(file, _with_columns(command.config, *keys))
+        default_source = name if is_named else Path(name).stem
+        table = _read(file, _with_columns(command.config, *keys), default_source)
         table = table.select(range(min(len(table), command.max_problems or len(table))))
         for number, row in enumerate(table):
-            source = str(row.get("datasource") or (name if is_named else Path(name).stem))
+            source = str(row.get("datasource") or default_source)
             if owner.setdefault(source, name) != name:
                 raise ConfigError(f"{KEY}: {owner[source]} and {name} both have the data source {source!r}")
             rows.append({"prompt": row[keys[0]], "label": row[keys[1]], "datasource": source})
@@ -56,9 +57,9 @@ def load_problems(command: CommandLine) -> Problems:
     return Problems(rows, row_numbers, ids)
 
 
-def _read(file: str, config: RunConfig):
+def _read(file: str, config: RunConfig, source: str):
     try:
-        rows = read_checked_rows(KEY, file, config)
+        rows = read_checked_rows(KEY, file, config, source)
     except ConfigError as error:
         message = str(error).replace("data.input_key", "--input_key").replace("data.label_key", "--label_key")
         raise ConfigError(message) from error

@@ -1,6 +1,7 @@
 """What the responses of an evaluation depend on."""
 
 import hashlib
+from pathlib import Path
 
 from coba_openrlhf.config.namespace import reward_urls
 
@@ -33,9 +34,15 @@ def settings_of(command: CommandLine, problems: Problems) -> dict[str, object]:
         "verifier_of": config.coba.verifier_of,
         "verifier_timeout": config.coba.verifier_timeout,
         "verifier_memory_mb": config.coba.verifier_memory_mb,
-        "reward": reward_urls(config),
-        "agent": config.train.agent_func_path,
+        "reward": [_with_content(url) for url in reward_urls(config)],
+        "agent": config.train.agent_func_path and _with_content(config.train.agent_func_path),
     }
+
+
+def _with_content(name: str) -> str:
+    """A reward function's or agent's file with a hash of its text: an edited one scores by another rule."""
+    file = Path(name)
+    return f"{name}, sha256 {hashlib.sha256(file.read_bytes()).hexdigest()[:16]}" if file.is_file() else name
 
 
 def _fingerprint(ids: list[str]) -> str:

@@ -52,15 +52,21 @@ def check_data_sets(config: RunConfig) -> None:
             ) from error
 
 
-def read_checked_rows(key: str, name: str, config: RunConfig):
+def read_checked_rows(key: str, name: str, config: RunConfig, source: str = "default"):
     """The rows of a local file, checked for ``data.input_key`` and ``data.label_key``; None if it is not local.
+
+    Args:
+        key: Option that names the file.
+        name: The file.
+        config: A checked configuration.
+        source: Data source of rows that name none.
 
     Raises:
         ConfigError: As ``check_data_sets``; the message names ``key``.
     """
     rows = _open_local(key, name, "split", "train")
     if rows is not None:
-        _check_rows(key, name, rows, config)
+        _check_rows(key, name, rows, config, source)
     return rows
 
 
@@ -120,7 +126,7 @@ def _check_utf8(key: str, name: str) -> None:
             raise ConfigError(f"{key}: {name}, line {number}: must be UTF-8 text, got byte {byte:#04x}") from error
 
 
-def _check_rows(key: str, name: str, rows, config: RunConfig) -> None:
+def _check_rows(key: str, name: str, rows, config: RunConfig, source: str = "default") -> None:
     """Rows must exist, have the columns, and hold prompts and answers that can be used."""
     input_key, label_key = config.data.input_key, config.data.label_key
     for option, column in (("data.input_key", input_key), ("data.label_key", label_key)):
@@ -131,8 +137,8 @@ def _check_rows(key: str, name: str, rows, config: RunConfig) -> None:
     _check_column(key, name, rows, input_key, functools.partial(_check_prompt, is_chat=config.data.apply_chat_template))
     if not (config.reward.remote_url or config.train.agent_func_path):
         has_sources = "datasource" in rows.column_names
-        sources = [str(source) for source in rows["datasource"]] if has_sources else ["default"] * len(rows)
-        verifiers = [verifier_for(source, config.coba.verifier, config.coba.verifier_of) for source in sources]
+        sources = [str(cell or source) for cell in rows["datasource"]] if has_sources else [source] * len(rows)
+        verifiers = [verifier_for(s, config.coba.verifier, config.coba.verifier_of) for s in sources]
         _check_column(key, name, rows, label_key, lambda answer, i: check_label(verifiers[i], answer))
 
 

@@ -12,6 +12,7 @@ from coba_openrlhf.evaluate.benchmarks import find_benchmark, load_problems
 from coba_openrlhf.evaluate.command_line import read_command_line
 from coba_openrlhf.evaluate.model import model_identity
 from coba_openrlhf.evaluate.results import render, write_results
+from coba_openrlhf.evaluate.settings import settings_of
 from coba_openrlhf.evaluation.intervals import Interval
 from coba_openrlhf.evaluation.summary import SourceSummary
 
@@ -103,6 +104,22 @@ def test_problems_are_known_again_without_the_others(here):
     assert first.ids == everything.ids[:1]
 
 
+def test_answers_are_checked_for_the_verifier_of_their_source(here):
+    """A file without data sources is a source by its name; an empty cell is one, too."""
+    write(here / "letters.jsonl", {"prompt": "Which?", "label": "B"})
+    mixed = (
+        {"prompt": "Which?", "label": "B", "datasource": None},
+        {"prompt": "1+1=", "label": "2", "datasource": "n"},
+    )
+    write(here / "mixed.jsonl", *mixed)
+    for name in ("letters", "mixed"):
+        options = {"benchmarks": f"{name}.jsonl", "coba.verifier": "numeric"}
+        of_source = {"coba.verifier_of": f"{{{name}: multiple_choice}}"}
+        assert load_problems(read_command_line(words(**options, **of_source))).rows[0]["datasource"] == name
+        with pytest.raises(ConfigError, match="row 0, column 'label': the reference answer must be a finite number"):
+            load_problems(read_command_line(words(**options)))
+
+
 def test_two_files_of_one_source(here):
     for name in ("a.jsonl", "b.jsonl"):
         write(here / name, {"prompt": "1+1=", "label": "2", "datasource": "s"})
@@ -125,6 +142,17 @@ def test_other_weights_are_another_model(here):
     assert first == model_identity(str(here / "model")) and model_identity("org/name") == "org/name"
     weights.write_bytes(bytes((40 << 20) - 1) + b"\1")
     assert model_identity("model") != first
+
+
+@pytest.mark.parametrize(("option", "name"), [("reward.remote_url", "reward"), ("train.agent_func_path", "agent")])
+def test_an_edited_reward_file_is_another_setting(here, option, name):
+    command = read_command_line(words(**{option: "mine.py"}))
+    problems = load_problems(command)
+    told = []
+    for text in ("x = 1\n", "x = 2\n"):
+        (here / "mine.py").write_text(text)
+        told.append(settings_of(command, problems)[name])
+    assert told[0] != told[1] and all("mine.py" in str(value) for value in told)
 
 
 def test_table_json_and_markdown(tmp_path):
