@@ -60,7 +60,10 @@ class VerifierServer:
             while True:
                 for number, verifier, content in self._jobs.recv():
                     seconds = self._limits.seconds + VERIFIERS[verifier].grace_seconds
-                    future = self._pool.schedule(check, args=(verifier, content, self._limits), timeout=seconds)
+                    try:
+                        future = self._pool.schedule(check, args=(verifier, content, self._limits), timeout=seconds)
+                    except RuntimeError:  # a worker has ended without a job, after which pebble takes no more
+                        end_now()
                     future.add_done_callback(partial(self._finish, number))
 
     def _finish(self, number: int, future: "Future[Outcome]") -> None:

@@ -193,6 +193,17 @@ def test_a_killed_server_is_replaced(pool):
     assert pool._server._process.pid != server
 
 
+def test_idle_workers_that_are_killed_are_replaced_without_a_word(capfd):
+    pool = VerifierPool(["math"], timeout=30.0, max_workers=2)
+    assert pool.submit("math", "\\boxed{x+1}", "1+x").result(60).score == 1.0
+    for worker in children_of(pool._server._process.pid):
+        os.kill(worker, signal.SIGKILL)
+    time.sleep(0.5)
+    assert pool.submit("math", "\\boxed{x+1}", "1+x").result(60).score == 1.0
+    pool.close()
+    assert capfd.readouterr().err == ""
+
+
 def test_no_check_is_left_waiting_when_no_other_server_can_be_started(monkeypatch):
     pool = VerifierPool(["math"], timeout=60.0)
     check = pool.submit("math", "\\boxed{9^{9^{9^{9}}}}", "12")
