@@ -9,6 +9,8 @@ from openrlhf.datasets import PromptDataset
 from openrlhf.datasets.prompts_dataset import preprocess_data
 from openrlhf.datasets.utils import blending_datasets
 
+from coba_openrlhf.data.source_name import source_name
+
 
 class IdentifiedPromptDataset(PromptDataset):
     """OpenRLHF's prompt data set, plus ``prompt_ids`` and ``row_numbers`` (the rows of ``dataset`` that are left).
@@ -30,6 +32,7 @@ class IdentifiedPromptDataset(PromptDataset):
     def __init__(self, dataset, tokenizer, strategy, input_template=None, *, max_prompt_tokens: int) -> None:
         super().__init__(dataset, tokenizer, strategy, input_template=input_template)
         num_rows = len(self.prompts)
+        self.datasources = [source_name(cell) for cell in self.datasources]  # as read: also null, or numbers
         lengths = [len(ids) for ids in tokenizer(self.prompts, add_special_tokens=False)["input_ids"]]
         kept = [i for i, length in enumerate(lengths) if length <= max_prompt_tokens]
         self.num_overlong = num_rows - len(kept)

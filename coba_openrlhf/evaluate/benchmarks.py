@@ -9,6 +9,7 @@ from coba_openrlhf.config import ConfigError, RunConfig
 from coba_openrlhf.data.prepare.output import NOTE_ENDING
 from coba_openrlhf.data.prepare.specs import SPECS
 from coba_openrlhf.data.prompt_dataset import content_ids
+from coba_openrlhf.data.source_name import source_name
 from coba_openrlhf.preflight.data_sets import LOCAL_FORMATS, read_checked_rows
 
 from .command_line import CommandLine
@@ -48,7 +49,7 @@ def load_problems(command: CommandLine) -> Problems:
         table = _read(file, _with_columns(command.config, *keys), default_source)
         table = table.select(range(min(len(table), command.max_problems or len(table))))
         for number, row in enumerate(table):
-            source = str(row.get("datasource") or default_source)
+            source = source_name(row.get("datasource"), default_source)
             if owner.setdefault(source, name) != name:
                 raise ConfigError(f"{KEY}: {owner[source]} and {name} both have the data source {source!r}")
             rows.append({"prompt": row[keys[0]], "label": row[keys[1]], "datasource": source})

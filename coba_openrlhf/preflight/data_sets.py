@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coba_openrlhf.config import ConfigError, RunConfig
+from coba_openrlhf.data.source_name import source_name
 from coba_openrlhf.rewards.verifier_choice import check_label, require_known_sources, verifier_for
 
 from .prompt_lengths import check_lengths
@@ -137,7 +138,7 @@ def _check_rows(key: str, name: str, rows, config: RunConfig, source: str = "def
     _check_column(key, name, rows, input_key, functools.partial(_check_prompt, is_chat=config.data.apply_chat_template))
     if not (config.reward.remote_url or config.train.agent_func_path):
         has_sources = "datasource" in rows.column_names
-        sources = [str(cell or source) for cell in rows["datasource"]] if has_sources else [source] * len(rows)
+        sources = [source_name(cell, source) for cell in rows["datasource"]] if has_sources else [source] * len(rows)
         verifiers = [verifier_for(s, config.coba.verifier, config.coba.verifier_of) for s in sources]
         _check_column(key, name, rows, label_key, lambda answer, i: check_label(verifiers[i], answer))
 
@@ -174,8 +175,8 @@ def _is_message(message: object) -> bool:
 
 
 def _sources_of(rows) -> set[str]:
-    """Data sources of the rows, as OpenRLHF names them."""
-    return set(map(str, rows["datasource"])) if "datasource" in rows.column_names else {"default"}
+    """Data sources of the rows, as the trainer names them."""
+    return set(map(source_name, rows["datasource"])) if "datasource" in rows.column_names else {"default"}
 
 
 def _check_best_metric(tables: list, metric: str) -> None:

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from coba_openrlhf.data.prompt_dataset import IdentifiedPromptDataset, content_ids, load_prompts, render
+from coba_openrlhf.rewards.verifier_choice import require_known_sources
 from tests.rollouts import base_args
 
 
@@ -106,6 +107,16 @@ def test_loading_a_file(tmp_path, tokenizer):
     assert dataset.datasources == ["first", "second"]
     assert dataset.num_overlong == 1
     assert len(load_prompts(strategy_of({**changes, "data.max_samples": 1}), tokenizer)) == 1
+
+
+def test_data_sources_are_names(tmp_path, tokenizer):
+    """A row without one among rows with one is read as null, and names may be numbers."""
+    rows = [{"input": "one", "answer": 1, "datasource": 0}, {"input": "two", "answer": 2}]
+    named = [{"input": "one", "answer": 1, "datasource": ""}, {"input": "two", "answer": 2, "datasource": "sums"}]
+    files = [jsonl(tmp_path / "numbers.jsonl", rows), jsonl(tmp_path / "named.jsonl", named)]
+    dataset = load_prompts(strategy_of({"data.prompt_dataset": ",".join(files)}), tokenizer)
+    assert dataset.datasources == ["0", "default", "default", "sums"]
+    require_known_sources({"0": "exact", "sums": "exact"}, set(dataset.datasources))
 
 
 def test_files_with_differing_answer_types_are_joined(tmp_path, tokenizer):
