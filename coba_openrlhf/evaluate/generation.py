@@ -148,11 +148,7 @@ def to_columns(rollouts: RolloutBatch, row_numbers: list[int], tokenizer) -> dic
         "label": [str(batch.labels[g]) for g in group_R],
         "response": responses,
         "score": [None if np.isnan(score) else score for score in rollouts.score_R.tolist()],
-        "reason": [_reason(*marks) for marks in zip(rollouts.scored_R, rollouts.error_R, strict=True)],
+        "reason": [str(reason) or None for reason in rollouts.reason_R],
         "num_tokens": rollouts.response_length_R.tolist(),
         "truncated": rollouts.truncated_R.tolist(),
     }
-
-
-def _reason(is_scored: bool, is_error: bool) -> str | None:
-    return None if is_scored else "the verifier failed" if is_error else "unscorable within the verifier's limits"

@@ -16,12 +16,14 @@ class Scored:
         score: Correctness in [0, 1], what pass rates are computed from; None with ``reward``.
         extra_logs: Further numbers to log.
         is_error: There is no score because the built-in verifier failed.
+        reason: Why the score is what it is; empty where nothing says so.
     """
 
     reward: float | None
     score: float | None
     extra_logs: dict[str, float]
     is_error: bool = False
+    reason: str = ""
 
 
 def scored_from(result: object, origin: str) -> Scored:

@@ -76,7 +76,7 @@ class VerifierScorer:
         outcome = await self._pool.score(verifier, response, label)
         if outcome.is_error:
             self._log(verifier, label, outcome)
-        return Scored(outcome.score, outcome.score, {}, outcome.is_error)
+        return Scored(outcome.score, outcome.score, {}, outcome.is_error, outcome.reason)
 
     def _log(self, verifier: str, label: object, outcome: Outcome) -> None:
         if outcome.reason not in self._errors and len(self._errors) < LOGGED_ERRORS:

@@ -24,7 +24,7 @@ class ScoringExecutor(SingleTurnAgentExecutor):
         self._scorer.close()
 
     async def execute(self, prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images=None):
-        """Upstream's response dictionary with ``reward``, ``scores``, ``extra_logs`` and ``is_error`` filled in.
+        """Upstream's response dictionary with ``reward``, ``scores``, ``extra_logs``, ``is_error`` and ``reason``.
 
         A ``SourcedLabel`` is taken apart; the dictionary has the plain label.
 
@@ -46,5 +46,11 @@ class ScoringExecutor(SingleTurnAgentExecutor):
             label=label,
             datasource=datasource,
         )
-        output.update(reward=scored.reward, scores=scored.score, extra_logs=scored.extra_logs, is_error=scored.is_error)
+        output.update(
+            reward=scored.reward,
+            scores=scored.score,
+            extra_logs=scored.extra_logs,
+            is_error=scored.is_error,
+            reason=scored.reason,
+        )
         return output

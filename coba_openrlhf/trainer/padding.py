@@ -47,4 +47,5 @@ def pad_rollouts(rollouts: RolloutBatch, multiple: int) -> RolloutBatch:
         response_length_R=np.concatenate([rollouts.response_length_R, np.zeros(missing, np.int64)]),
         truncated_R=np.concatenate([rollouts.truncated_R, np.zeros(missing, np.bool_)]),
         error_R=np.concatenate([rollouts.error_R, np.zeros(missing, np.bool_)]),
+        reason_R=np.concatenate([rollouts.reason_R, np.full(missing, "", object)]),
     )

@@ -27,6 +27,7 @@ class RolloutBatch:
         response_length_R: Generated tokens.
         truncated_R: Whether the response hit the length limit.
         error_R: Whether there is no score because the verifier failed; not given is nowhere.
+        reason_R: Why the score is what it is, text; empty where nothing says so, not given is nowhere.
     """
 
     batch: PromptBatch
@@ -36,10 +37,13 @@ class RolloutBatch:
     response_length_R: NDArray[np.int64]
     truncated_R: NDArray[np.bool_]
     error_R: NDArray[np.bool_] = None  # type: ignore[assignment]
+    reason_R: NDArray[np.object_] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if self.error_R is None:
             object.__setattr__(self, "error_R", np.zeros(len(self.experiences), np.bool_))
+        if self.reason_R is None:
+            object.__setattr__(self, "reason_R", np.full(len(self.experiences), "", object))
 
     def __len__(self) -> int:
         return len(self.experiences)
@@ -82,6 +86,7 @@ class RolloutBatch:
             response_length_R=np.concatenate((self.response_length_R, other.response_length_R))[order],
             truncated_R=np.concatenate((self.truncated_R, other.truncated_R))[order],
             error_R=np.concatenate((self.error_R, other.error_R))[order],
+            reason_R=np.concatenate((self.reason_R, other.reason_R))[order],
         )
 
     def metrics(self) -> dict[str, float]:

@@ -111,12 +111,13 @@ class BudgetedSamplesGenerator(SamplesGenerator):
     def _to_rollouts(
         self, batch: PromptBatch, responses_P: list[list[dict]], generate_kwargs: dict[str, object]
     ) -> RolloutBatch:
-        experiences, group_ids, scores, errors = [], [], [], []
+        experiences, group_ids, scores, errors, reasons = [], [], [], [], []
         for group_id, responses in enumerate(responses_P):
             for response in responses:
                 score = None if response["reward"] is None else response["scores"]
                 scores.append(float("nan") if score is None else float(score))
-                errors.append(bool(response.get("is_error")))  # agents have no such entry
+                errors.append(bool(response.get("is_error")))  # agents have no such entry, and no reason
+                reasons.append(response.get("reason") or "")
                 if response["reward"] is None:
                     # Upstream takes a missing reward for "ask the reward model". The rollout is kept out of
                     # its group by its NaN score; the number itself is never used.
@@ -135,4 +136,5 @@ class BudgetedSamplesGenerator(SamplesGenerator):
             response_length_R=np.array([int(e.response_length) for e in experiences], np.int64),
             truncated_R=np.array([bool(e.truncated) for e in experiences], np.bool_),
             error_R=np.array(errors, np.bool_),
+            reason_R=np.array(reasons, object),
         )

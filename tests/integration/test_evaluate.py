@@ -46,6 +46,7 @@ def test_a_continued_evaluation_gives_the_same_responses(evaluate):
     assert len(first) == 6 * K and [row["index"] for row in first] == [0, 1, 2] * 6
     # Each response has random numbers of its own, also within a group.
     assert len({row["response"] for row in first}) > 12
+    assert {row["reason"] for row in first} <= {"equal texts", "different texts"}
     removed = pq.read_table(files[1])
     files[1].unlink()  # as if the evaluation had been killed before it
     (out / "results.json").unlink()

@@ -8,7 +8,9 @@ import pytest
 import torch
 from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor
 
+from coba_openrlhf.evaluate.generation import to_columns
 from coba_openrlhf.rewards.sourced_label import SourcedLabel
+from coba_openrlhf.trainer.padding import pad_rollouts
 from coba_openrlhf.trainer.samples_generator import BudgetedSamplesGenerator
 from tests.rollouts import base_args, prompt_batch
 
@@ -97,3 +99,26 @@ def test_failed_verifiers_are_told_from_limits(is_error):
     metrics = generator_of()._to_rollouts(batch, [[response]], {"max_len": 64}).metrics()
     assert (metrics["verifier/error_rate"], metrics["verifier/unscorable_rate"]) == (is_error, not is_error)
     assert metrics["rollout/unscored_rate"] == 1.0
+
+
+def test_the_verifiers_reason_reaches_the_table_of_responses():
+    batch = prompt_batch(2)
+    response = {
+        "observation_tokens": [1, 2, 3],
+        "action_ranges": [(1, 3)],
+        "rollout_log_probs": None,
+        "truncated": False,
+        "prompt": "p",
+        "label": "l",
+        "extra_logs": {},
+    }
+    scored = {**response, "reward": 0.0, "scores": 0.0, "is_error": False, "reason": "chose B"}
+    unscorable = {**response, "reward": None, "scores": None, "is_error": False, "reason": "took longer than 5 s"}
+    of_an_agent = {**response, "reward": 1.0, "scores": 1.0}
+    options = {"max_len": 64}
+    rollouts = generator_of()._to_rollouts(batch, [[scored], [of_an_agent]], options)
+    rollouts = rollouts.joined(generator_of()._to_rollouts(batch, [[unscorable], []], options))
+    columns = to_columns(rollouts, [4, 7], SimpleNamespace(decode=lambda tokens, skip_special_tokens: "r"))
+    assert columns["reason"] == ["chose B", "took longer than 5 s", None]
+    assert (columns["row"], columns["index"]) == ([4, 4, 7], [0, 1, 0])
+    assert pad_rollouts(rollouts, 4).reason_R.tolist() == ["chose B", "took longer than 5 s", "", ""]

@@ -148,8 +148,9 @@ def test_reward_error_crosses_processes():
 def test_verifier_scores_the_response_not_the_prompt():
     scorer = make_scorer(ScorerSpec("exact", 30.0))
     try:
-        assert score(scorer, query="1 2", prompt="1", response="2", label=2) == Scored(1.0, 1.0, {})
-        assert score(scorer, query="1 2", prompt="1", response="2", label=1) == Scored(0.0, 0.0, {})
+        for label, points, reason in ((2, 1.0, "equal texts"), (1, 0.0, "different texts")):
+            scored = score(scorer, query="1 2", prompt="1", response="2", label=label)
+            assert scored == Scored(points, points, {}, reason=reason)
     finally:
         scorer.close()
 
@@ -164,6 +165,7 @@ def test_the_data_source_chooses_the_verifier():
         assert scores == [0.0, 1.0]
         output = execute(scorer, SourcedLabel("r", "default"))
         assert (output["reward"], output["label"], output["is_error"]) == (1.0, "r", False)
+        assert output["reason"] == "equal texts"
     finally:
         scorer.close()
 
@@ -172,7 +174,8 @@ def test_a_verifier_that_fails_is_counted_and_logged_once(caplog):
     scorer = make_scorer(ScorerSpec("numeric", 30.0))
     try:
         for _ in range(3):
-            assert score(scorer, response="2", label="two") == Scored(None, None, {}, is_error=True)
+            scored = score(scorer, response="2", label="two")
+            assert scored == Scored(None, None, {}, True, "ValueError: could not convert string to float: 'two'")
         assert execute(scorer, SourcedLabel("two", "default"))["is_error"] is False  # no number: wrong before that
     finally:
         scorer.close()
