@@ -7,13 +7,12 @@ agree do not, or a goal of speed is missed.
 
 # Legend: P = prompts, R = rollouts, N = budgets.
 
-import argparse
 import json
 import math
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.goals import Goals, run_benchmark
 from benchmarks.oracles import float_budgets, log_linear_budgets, released_budgets, sorted_budgets
-from benchmarks.results_file import write_section
 from benchmarks.timing import Contestant, cpu_name, interleave
 from coba_openrlhf.allocation import STRATEGY_NAMES, AllocationConfig, Allocator, allocate_greedy
 from coba_openrlhf.allocation.value import value
@@ -41,19 +40,6 @@ TWINS = {
     "NumPy sort of all marginal gains": sorted_budgets,
 }
 RELEASED = next(iter(TWINS))
-
-
-class Goals:
-    """What the run must reach; remembers what it has not."""
-
-    def __init__(self) -> None:
-        self.missed: list[str] = []
-
-    def cell(self, name: str, reached: bool, text: str) -> str:
-        """A table cell that says the goal and whether it was reached."""
-        if not reached:
-            self.missed.append(f"{name}: {text}")
-        return f"{text}: {'reached' if reached else 'MISSED'}"
 
 
 def measured_rates(num_prompts: int) -> NDArray[np.float64]:
@@ -292,19 +278,5 @@ def report(goals: Goals) -> str:
     return "\n".join(header + [line for table in tables for line in ["", *table]]) + "\n"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point."""
-    parser = argparse.ArgumentParser(description="Speed of the allocation.")
-    parser.add_argument("--write", action="store_true", help="also write benchmarks/results.md")
-    arguments = parser.parse_args(argv)
-    goals = Goals()
-    text = report(goals)
-    print(text, end="")
-    if arguments.write:
-        write_section("Speed of the allocation", text, "benchmarks.allocation")
-    if goals.missed:
-        sys.exit("goals missed: " + "; ".join(goals.missed))
-
-
 if __name__ == "__main__":
-    main()
+    run_benchmark("Speed of the allocation", report, "benchmarks.allocation")

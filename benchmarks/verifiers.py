@@ -3,17 +3,13 @@
 Prints Markdown; ``--write`` also puts it into ``benchmarks/results.md``. Ends with an error if a goal is missed.
 """
 
-import argparse
 import platform
 import resource
 import statistics
-import sys
 import time
-from collections.abc import Sequence
 from importlib.metadata import version
 
-from benchmarks.allocation import Goals
-from benchmarks.results_file import write_section
+from benchmarks.goals import Goals, run_benchmark
 from benchmarks.timing import cpu_name
 from coba_openrlhf.rewards import VerifierPool
 
@@ -164,19 +160,5 @@ def report(goals: Goals) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point."""
-    parser = argparse.ArgumentParser(description="Speed and safety of answer checking.")
-    parser.add_argument("--write", action="store_true", help="also write benchmarks/results.md")
-    arguments = parser.parse_args(argv)
-    goals = Goals()
-    text = report(goals)
-    print(text, end="")
-    if arguments.write:
-        write_section("Answer checking", text, "benchmarks.verifiers")
-    if goals.missed:
-        sys.exit("goals missed: " + "; ".join(goals.missed))
-
-
 if __name__ == "__main__":
-    main()
+    run_benchmark("Answer checking", report, "benchmarks.verifiers")
