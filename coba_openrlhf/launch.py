@@ -181,6 +181,7 @@ def use_scorer(engines: list[ray.actor.ActorHandle], config: RunConfig) -> list[
         config.coba.verifier_of,
         config.coba.verifier_memory_mb,
         config.coba.verifier_workers,
+        config.coba.verifier_tolerance,
     )
     return [engine.use_scorer.remote(spec) for engine in engines]
 

@@ -116,6 +116,8 @@ class CobaOptions:
             last boxed answer), multiple_choice, code or reasoning_gym (docs/rewards.md). Unused with reward.remote_url
             or train.agent_func_path.
         verifier_of: Another verifier for some data sources, {"gsm8k": "numeric"}; the data's column datasource.
+        verifier_tolerance: Most that numbers may differ and still be equal (verifier numeric), relative or absolute;
+            >= 0.
         verifier_timeout: Seconds after which one answer check is abandoned and counted as unscored.
         verifier_memory_mb: MiB that one answer check may take; beyond them it is counted as unscored.
         verifier_workers: Answer checks at a time, per engine.
@@ -151,6 +153,7 @@ class CobaOptions:
     group_weight: Literal["rollout", "prompt"] = "rollout"
     verifier: VerifierName = "math"
     verifier_of: dict[str, str] = field(default_factory=dict)
+    verifier_tolerance: float = 1e-6
     verifier_timeout: float = 5.0
     verifier_memory_mb: int = 1024
     verifier_workers: int = 2

@@ -82,6 +82,7 @@ _NOT_NEGATIVE = (
     "algo.kl.init_coef",
     "eval.temperature",
     "actor.min_lr_ratio",
+    "coba.verifier_tolerance",
 )
 _POSITIVE = ("rollout.temperature", "coba.verifier_timeout", "vllm.gpu_memory_utilization", "actor.adam.eps")
 # Those of transformers that need nothing but the number of steps; tests/contract compares with the installed ones.

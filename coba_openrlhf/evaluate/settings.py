@@ -34,6 +34,7 @@ def settings_of(command: CommandLine, problems: Problems) -> dict[str, object]:
         "verifier_of": config.coba.verifier_of,
         "verifier_timeout": config.coba.verifier_timeout,
         "verifier_memory_mb": config.coba.verifier_memory_mb,
+        "verifier_tolerance": config.coba.verifier_tolerance,
         "reward": [_with_content(url) for url in reward_urls(config)],
         "agent": config.train.agent_func_path and _with_content(config.train.agent_func_path),
     }

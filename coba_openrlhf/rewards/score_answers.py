@@ -9,7 +9,7 @@ from .outcome import Outcome
 from .verifier_pool import VerifierPool
 
 # Pools of this process by their settings: starting one takes a second, and callers call in loops.
-_pools: dict[tuple[int, str, float, int, int], VerifierPool] = {}
+_pools: dict[tuple[int, str, float, int, int, float], VerifierPool] = {}
 _lock = threading.Lock()
 os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
 
@@ -22,6 +22,7 @@ def score_answers(
     timeout: float = 5.0,
     memory_mb: int = 1024,
     max_workers: int | None = None,
+    tolerance: float = 1e-6,
 ) -> list[Outcome]:
     """Check each response against its reference answer.
 
@@ -36,13 +37,15 @@ def score_answers(
         timeout: Wall-clock seconds of one check.
         memory_mb: MiB of one check.
         max_workers: Checks at a time; None is one per processor.
+        tolerance: Most that numbers may differ and still be equal (``numeric``), relative or absolute.
 
     Returns:
         One outcome per pair: ``score`` (1.0 right, 0.0 wrong, between with partial credit, None if a limit was hit or
         the verifier failed), ``reason`` and ``kind``.
 
     Raises:
-        ValueError: An unknown verifier, lists of different lengths, or limits that are not positive.
+        ValueError: An unknown verifier, lists of different lengths, limits that are not positive, or a
+            tolerance that is negative or not finite.
         ImportError: The verifier's optional dependency is missing.
 
     Example:
@@ -55,7 +58,7 @@ def score_answers(
     for name, value in (("timeout", timeout), ("memory_mb", memory_mb), ("max_workers", workers)):
         if not value > 0:
             raise ValueError(f"{name} must be > 0, got {value}")
-    pool = _pool(verifier, timeout, memory_mb, workers)
+    pool = _pool(verifier, timeout, memory_mb, workers, tolerance)
     futures = [pool.submit(verifier, response, gold) for response, gold in zip(responses, golds, strict=True)]
     return [future.result() for future in futures]
 
@@ -69,11 +72,11 @@ def close_pools() -> None:
         pool.close()
 
 
-def _pool(verifier: str, timeout: float, memory_mb: int, max_workers: int) -> VerifierPool:
-    key = (os.getpid(), verifier, timeout, memory_mb, max_workers)  # a fork must not use its parent's
+def _pool(verifier: str, timeout: float, memory_mb: int, max_workers: int, tolerance: float) -> VerifierPool:
+    key = (os.getpid(), verifier, timeout, memory_mb, max_workers, tolerance)  # a fork must not use its parent's
     with _lock:
         if key not in _pools:
-            _pools[key] = VerifierPool([verifier], timeout, memory_mb, max_workers)
+            _pools[key] = VerifierPool([verifier], timeout, memory_mb, max_workers, tolerance)
         return _pools[key]
 
 

@@ -29,6 +29,7 @@ class ScorerSpec:
         verifier_of: Data source -> built-in verifier.
         memory_mb: Memory limit of one check in MiB.
         max_workers: Checks at a time.
+        tolerance: Most that numbers may differ and still be equal (verifier numeric), relative or absolute.
     """
 
     verifier: str
@@ -37,6 +38,7 @@ class ScorerSpec:
     verifier_of: Mapping[str, str] = field(default_factory=dict)
     memory_mb: int = 1024
     max_workers: int = 2
+    tolerance: float = 1e-6
 
 
 class Scorer(Protocol):
@@ -63,7 +65,11 @@ class VerifierScorer:
     def __init__(self, spec: ScorerSpec) -> None:
         self._spec = spec
         self._pool = VerifierPool(
-            [spec.verifier, *spec.verifier_of.values()], spec.timeout, spec.memory_mb, spec.max_workers
+            [spec.verifier, *spec.verifier_of.values()],
+            spec.timeout,
+            spec.memory_mb,
+            spec.max_workers,
+            spec.tolerance,
         )
         self._pool.start()
         self._errors: set[str] = set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import os
 import pickle
 import queue
@@ -27,7 +28,7 @@ package.__path__ = [{package!r}]
 sys.modules["coba_openrlhf"] = package
 from coba_openrlhf.rewards.verifier_server import main
 from coba_openrlhf.rewards.verifiers import Limits
-main({jobs}, {results}, {workers}, Limits({seconds!r}, {memory_mb!r}), {verifiers!r})
+main({jobs}, {results}, {workers}, Limits({seconds!r}, {memory_mb!r}, {tolerance!r}), {verifiers!r})
 """
 # Server processes that may end under a job before the job is given up.
 MAX_ATTEMPTS = 3
@@ -48,20 +49,27 @@ class VerifierPool:
         timeout: Wall-clock seconds of one check; its process is then killed and replaced.
         memory_mb: MiB that one check may take on top of the loaded verifiers.
         max_workers: Checks at a time.
+        tolerance: Most that numbers may differ and still be equal (``numeric``), relative or absolute.
 
     Raises:
-        ValueError: An unknown verifier.
+        ValueError: An unknown verifier, or a tolerance that is negative or not finite.
         ImportError: One whose optional dependency is missing.
     """
 
     def __init__(
-        self, verifiers: Iterable[str], timeout: float = 5.0, memory_mb: int = 1024, max_workers: int = 1
+        self,
+        verifiers: Iterable[str],
+        timeout: float = 5.0,
+        memory_mb: int = 1024,
+        max_workers: int = 1,
+        tolerance: float = 1e-6,
     ) -> None:
+        require_tolerance(tolerance)
         self._verifiers = tuple(dict.fromkeys(verifiers))
         for name in self._verifiers:
             require_verifier(name)
             VERIFIERS[name].require_installed()
-        self._limits = Limits(timeout, memory_mb)
+        self._limits = Limits(float(timeout), memory_mb, float(tolerance))
         self._max_workers = max_workers
         self._lock = threading.Lock()
         self._server: _Server | None = None
@@ -81,7 +89,7 @@ class VerifierPool:
         future: Future[Outcome] = Future()
         future.set_running_or_notify_cancel()  # a check is not called back
         try:
-            outcome = VERIFIERS[verifier].quick(response, label)
+            outcome = VERIFIERS[verifier].quick(response, label, self._limits)
             content = b"" if outcome else pickle.dumps((response, label))
             if COPIES * len(content) > self._limits.memory_mb * 2**20:
                 outcome = unscorable(f"needed more than {self._limits.memory_mb} MB of memory")
@@ -143,6 +151,16 @@ def require_verifier(name: str) -> None:
         raise ValueError(f"unknown verifier {name!r}; there are {', '.join(VERIFIERS)}")
 
 
+def require_tolerance(tolerance: float) -> None:
+    """Refuse a tolerance that is none.
+
+    Raises:
+        ValueError: With the rule and the value.
+    """
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise ValueError(f"tolerance must be finite and >= 0, got {tolerance}")
+
+
 @dataclass(eq=False)
 class _Pending:
     """A job on its way; ``content`` is the pickled response and reference answer."""
@@ -184,6 +202,7 @@ class _Server:
             workers=max_workers,
             seconds=limits.seconds,
             memory_mb=limits.memory_mb,
+            tolerance=limits.tolerance,
             verifiers=verifiers,
         )
         self._process = subprocess.Popen(

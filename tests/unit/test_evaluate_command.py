@@ -155,6 +155,14 @@ def test_an_edited_reward_file_is_another_setting(here, option, name):
     assert told[0] != told[1] and all("mine.py" in str(value) for value in told)
 
 
+def test_another_tolerance_is_another_setting(here):
+    told = []
+    for tolerance in (1e-6, 0.01):
+        command = read_command_line(words(**{"coba.verifier": "numeric", "coba.verifier_tolerance": tolerance}))
+        told.append(settings_of(command, load_problems(command))["verifier_tolerance"])
+    assert told == [1e-6, 0.01]
+
+
 def test_table_json_and_markdown(tmp_path):
     summaries = [
         SourceSummary(

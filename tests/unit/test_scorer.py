@@ -170,6 +170,15 @@ def test_the_data_source_chooses_the_verifier():
         scorer.close()
 
 
+def test_numbers_are_equal_within_the_tolerance():
+    for tolerance, points in ((0.01, 1.0), (0.001, 0.0)):
+        scorer = make_scorer(ScorerSpec("numeric", 30.0, tolerance=tolerance))
+        try:
+            assert score(scorer, response="99.5", label="100").score == points
+        finally:
+            scorer.close()
+
+
 def test_a_verifier_that_fails_is_counted_and_logged_once(caplog):
     scorer = make_scorer(ScorerSpec("numeric", 30.0))
     try:

@@ -16,10 +16,12 @@ class Limits:
     Attributes:
         seconds: Wall-clock time.
         memory_mb: Memory in MiB.
+        tolerance: Most that numbers may differ and still be equal (``numeric``), relative or absolute.
     """
 
     seconds: float
     memory_mb: int
+    tolerance: float = 1e-6
 
 
 class Verifier(ABC):
@@ -53,7 +55,7 @@ class Verifier(ABC):
             ValueError: With the rule and the value.
         """
 
-    def quick(self, response: str, label: object) -> Outcome | None:
+    def quick(self, response: str, label: object, limits: Limits) -> Outcome | None:
         """What ``verify`` would return, where that can be told in microseconds; else None."""
         return None
 
@@ -74,16 +76,16 @@ class TextVerifier(Verifier):
     """A verifier whose whole work is short unless the response is long."""
 
     @abstractmethod
-    def grade(self, response: str, label: object) -> Outcome:
+    def grade(self, response: str, label: object, limits: Limits) -> Outcome:
         """See ``verify``."""
 
     def verify(self, response: str, label: object, limits: Limits) -> Outcome:
         """See ``Verifier``."""
-        return self.grade(response, label)
+        return self.grade(response, label, limits)
 
-    def quick(self, response: str, label: object) -> Outcome | None:
+    def quick(self, response: str, label: object, limits: Limits) -> Outcome | None:
         """See ``Verifier``."""
-        return self.grade(response, label) if len(response) <= QUICK_CHARACTERS else None
+        return self.grade(response, label, limits) if len(response) <= QUICK_CHARACTERS else None
 
 
 def reference_text(label: object) -> str:

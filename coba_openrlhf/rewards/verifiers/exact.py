@@ -2,13 +2,13 @@
 
 from coba_openrlhf.rewards.outcome import Outcome, correct, wrong
 
-from .base import TextVerifier, text_label
+from .base import Limits, TextVerifier, text_label
 
 
 class ExactVerifier(TextVerifier):
     """1 if the response equals the reference answer up to surrounding white space."""
 
-    def grade(self, response: str, label: object) -> Outcome:
+    def grade(self, response: str, label: object, limits: Limits) -> Outcome:
         """See ``Verifier``."""
         return correct("equal texts") if response.strip() == str(label).strip() else wrong("different texts")
 

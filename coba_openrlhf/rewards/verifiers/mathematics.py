@@ -48,7 +48,7 @@ class MathVerifier(Verifier):
         evaluate(parsed)
         return wrong(f"the answer is {excerpt(parsed[-1])}" if isinstance(parsed[-1], str) else "another answer")
 
-    def quick(self, response: str, label: object) -> Outcome | None:
+    def quick(self, response: str, label: object, limits: Limits) -> Outcome | None:
         """See ``Verifier``: texts that are equal, and numbers written in digits."""
         if len(response) > QUICK_CHARACTERS:
             return None

@@ -4,7 +4,7 @@ import re
 
 from coba_openrlhf.rewards.outcome import Outcome, correct, wrong
 
-from .base import TextVerifier, text_label
+from .base import Limits, TextVerifier, text_label
 from .boxed import last_boxed
 
 _LETTER = r"(?P<letter>[A-J])"
@@ -26,7 +26,7 @@ class MultipleChoiceVerifier(TextVerifier):
     last in parentheses; else the last that stands alone.
     """
 
-    def grade(self, response: str, label: object) -> Outcome:
+    def grade(self, response: str, label: object, limits: Limits) -> Outcome:
         """See ``Verifier``."""
         choice = chosen_letter(response)
         if choice is None:

@@ -5,20 +5,19 @@ import re
 
 from coba_openrlhf.rewards.outcome import Outcome, correct, wrong
 
-from .base import TextVerifier, reference_text, text_label
+from .base import Limits, TextVerifier, reference_text, text_label
 from .boxed import last_boxed
 
-TOLERANCE = 1e-6
 _NUMBER = re.compile(r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 class NumericVerifier(TextVerifier):
-    """1 if the response's answer equals the reference answer within ``TOLERANCE``, relative or absolute.
+    """1 if the response's answer equals the reference answer within ``limits.tolerance``, relative or absolute.
 
     The answer is the last number in the last ``\\boxed{}``, or in the response if there is no number in a box.
     """
 
-    def grade(self, response: str, label: object) -> Outcome:
+    def grade(self, response: str, label: object, limits: Limits) -> Outcome:
         """See ``Verifier``.
 
         Raises:
@@ -28,7 +27,7 @@ class NumericVerifier(TextVerifier):
         if not numbers:
             return wrong("no number in the response")
         answer, expected = _to_float(numbers[-1]), _to_float(reference_text(label))
-        if math.isclose(answer, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        if math.isclose(answer, expected, rel_tol=limits.tolerance, abs_tol=limits.tolerance):
             return correct("equal numbers")
         return wrong(f"the last number is {answer:g}")
 

@@ -25,7 +25,7 @@ needs_data = pytest.mark.skipif(
 def score(response, label):
     """The score; what can be told at a glance must be the same."""
     outcome = MATH.verify(response, label, LIMITS)
-    quick = MATH.quick(response, label)
+    quick = MATH.quick(response, label, LIMITS)
     assert quick is None or quick.score == outcome.score, (response, label, quick, outcome)
     return outcome.score
 
@@ -160,5 +160,5 @@ def test_short_answers_are_verifiable(name, column, num_rows):
         check_label("math", gold)
         check_label("numeric", gold)
         answer = str(gold).rpartition("####")[2].strip()
-        assert MATH.quick(f"\\boxed{{{answer}}}", gold).score == 1.0
-        assert VERIFIERS["numeric"].quick(f"#### {answer}", gold).score == 1.0
+        assert MATH.quick(f"\\boxed{{{answer}}}", gold, LIMITS).score == 1.0
+        assert VERIFIERS["numeric"].quick(f"#### {answer}", gold, LIMITS).score == 1.0

@@ -6,9 +6,11 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coba_openrlhf.rewards import close_pools, score_answers
+from coba_openrlhf.rewards.verifiers.base import QUICK_CHARACTERS
 
 ROOT = Path(__file__).parents[3]
 CALL = 'score_answers(["\\\\boxed{x+1}", "\\\\boxed{8}", "\\\\boxed{x+2}"], ["1+x", "7", "x+3"], timeout=30)'
@@ -45,6 +47,14 @@ def test_one_outcome_per_pair():
     assert score_answers([], []) == []
 
 
+def test_the_tolerance_of_numbers():
+    """Also where a response is long enough to be checked in the other process; numpy's numbers are numbers."""
+    responses, golds = ["99.5", "x" * QUICK_CHARACTERS + "99.5"], ["100"] * 2
+    for tolerance, points in ((1e-6, 0.0), (np.float64(0.01), 1.0), (0, 0.0)):
+        outcomes = score_answers(responses, golds, verifier="numeric", tolerance=tolerance, timeout=30)
+        assert [outcome.score for outcome in outcomes] == [points] * 2
+
+
 def test_other_verifiers():
     assert [o.score for o in score_answers(["(B)", "(C)"], ["B", "B"], verifier="multiple_choice")] == [1.0, 0.0]
 
@@ -57,6 +67,9 @@ def test_other_verifiers():
         ({"timeout": 0}, "timeout must be > 0, got 0"),
         ({"max_workers": 0}, "max_workers must be > 0, got 0"),
         ({"memory_mb": -1}, "memory_mb must be > 0, got -1"),
+        ({"tolerance": -0.5}, "tolerance must be finite and >= 0, got -0.5"),
+        ({"tolerance": float("nan")}, "tolerance must be finite and >= 0, got nan"),
+        ({"tolerance": float("inf")}, "tolerance must be finite and >= 0, got inf"),
     ],
 )
 def test_refused_arguments(arguments, message):

@@ -16,10 +16,10 @@ from coba_openrlhf.rewards.verifiers.multiple_choice import letter_of
 LIMITS = Limits(5.0, 1024)
 
 
-def score(verifier, response, label):
+def score(verifier, response, label, limits=LIMITS):
     """The score, which the quick look may not contradict."""
-    outcome = VERIFIERS[verifier].verify(response, label, LIMITS)
-    assert VERIFIERS[verifier].quick(response, label) in (None, outcome)
+    outcome = VERIFIERS[verifier].verify(response, label, limits)
+    assert VERIFIERS[verifier].quick(response, label, limits) in (None, outcome)
     assert outcome.reason and outcome.kind in ("correct", "wrong")
     return outcome.score
 
@@ -66,6 +66,25 @@ def test_exact(response, label, right):
 )
 def test_numeric(response, label, right):
     assert score("numeric", response, label) == right
+
+
+@pytest.mark.parametrize(
+    ("response", "label", "tolerance", "right"),
+    [
+        ("99.5", "100", 0.01, 1),
+        ("100", "99.5", 0.01, 1),
+        ("98.9", "100", 0.01, 0),
+        ("0.001", "0.009", 0.01, 1),
+        ("12.0", "12", 0.0, 1),
+        ("1,000", "1000", 0.0, 1),
+        ("12.0000000001", "12", 0.0, 0),
+        ("1000001", "1000000", 0.0, 0),
+        ("1e-300", "0", 0.0, 0),
+        ("1e999", "5", 1e300, 0),
+    ],
+)
+def test_numeric_within_a_tolerance(response, label, tolerance, right):
+    assert score("numeric", response, label, Limits(5.0, 1024, tolerance)) == right
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -187,7 +206,7 @@ def test_every_text_verifier_scores_its_own_label():
 
 @pytest.mark.parametrize("verifier", ["exact", "numeric", "math", "multiple_choice"])
 def test_long_responses_are_not_looked_at_in_the_callers_process(verifier):
-    assert VERIFIERS[verifier].quick("1 " * QUICK_CHARACTERS, "A") is None
+    assert VERIFIERS[verifier].quick("1 " * QUICK_CHARACTERS, "A", LIMITS) is None
 
 
 @pytest.mark.parametrize("text", ["answer{}", "answer is{}", "\\boxed{{{}}}", "answer ({}", "A{}"])
@@ -195,5 +214,5 @@ def test_long_responses_are_not_looked_at_in_the_callers_process(verifier):
 def test_what_runs_in_the_callers_process_is_short_for_every_text(verifier, text):
     response = text.format(" " * (QUICK_CHARACTERS - 20))
     started = time.process_time()
-    VERIFIERS[verifier].quick(response, "A")
+    VERIFIERS[verifier].quick(response, "A", LIMITS)
     assert time.process_time() - started < 0.5

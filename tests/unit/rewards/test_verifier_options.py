@@ -1,11 +1,13 @@
 """``coba.verifier*`` on the command line, in files, and where they cannot work."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import pytest
 
 from coba_openrlhf.config import ConfigError, check, load_config, to_yaml
 from coba_openrlhf.preflight import check_machine
+from coba_openrlhf.rewards.scorer import ScorerSpec
 from tests.rollouts import base_config
 
 
@@ -47,6 +49,9 @@ def test_only_a_mapping_of_names(tmp_path, text):
         ),
         ({"coba.verifier_memory_mb": 0}, "coba.verifier_memory_mb must be >= 1, got 0"),
         ({"coba.verifier_workers": 0}, "coba.verifier_workers must be >= 1, got 0"),
+        ({"coba.verifier_tolerance": -0.1}, "coba.verifier_tolerance must be >= 0, got -0.1"),
+        ({"coba.verifier_tolerance": float("nan")}, "coba.verifier_tolerance must be finite, got nan"),
+        ({"coba.verifier_tolerance": float("inf")}, "coba.verifier_tolerance must be finite, got inf"),
         ({"coba.verifier_timeout": 0.0}, "coba.verifier_timeout must be > 0, got 0.0"),
     ],
 )
@@ -54,6 +59,20 @@ def test_refused_before_anything_starts(changes, message):
     with pytest.raises(ConfigError) as error:
         check(base_config(changes))
     assert message in str(error.value)
+
+
+def test_what_is_chosen_reaches_every_engine():
+    """Those of a run and of an evaluation: both hand the scorer over by this function."""
+    pytest.importorskip("ray")
+    from coba_openrlhf.launch import use_scorer
+
+    given = []
+    engine = SimpleNamespace(use_scorer=SimpleNamespace(remote=given.append))
+    changes = {"verifier": "numeric", "verifier_of": {"a": "exact"}, "verifier_tolerance": 0.01}
+    changes |= {"verifier_timeout": 3.0, "verifier_memory_mb": 300, "verifier_workers": 4}
+    use_scorer([engine, engine], base_config({f"coba.{key}": value for key, value in changes.items()}))
+    spec = ScorerSpec("numeric", 3.0, (), {"a": "exact"}, memory_mb=300, max_workers=4, tolerance=0.01)
+    assert given == [spec, spec]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("reasoning_gym") is not None, reason="reasoning-gym is installed")
