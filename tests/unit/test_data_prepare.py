@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -145,8 +145,6 @@ def test_local_files(tmp_path, ending, capsys):
     rows = [{"question": "1\u20281?", "answer": "2"}, {"question": 'say "é", 2', "answer": "3"}]
     file = tmp_path / f"minerva{ending}"
     if ending == ".parquet":
-        import pyarrow as pa
-
         pq.write_table(pa.Table.from_pylist(rows), file)
     elif ending == ".csv":
         file.write_text('question,answer\n1\u20281?,2\n"say ""é"", 2",3\n', encoding="utf-8")
@@ -165,13 +163,61 @@ def test_refusals(tmp_path, capsys):
         ([], "name at least one of dapo-math-17k, "),
         (["aime99"], "'aime99' is not known; there are dapo-math-17k, "),
         (["minerva", "--from", str(tmp_path)], "has no file for minerva: looked for minerva with .jsonl"),
-        (["mawps-addsub"], "mawps-addsub is known from local files only: Without network, place the file mawps_addsub"),
+        (["mawps-addsub"], "mawps-addsub is known from local files only: Without the hub, place the file mawps_addsub"),
     ):
         assert main([*words, "--out", str(tmp_path)]) == 2
         assert message in capsys.readouterr().err
     (tmp_path / "minerva.jsonl").write_bytes(b"\xff")
     assert main(["minerva", "--from", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert "minerva.jsonl cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "message"),
+    [
+        (
+            ".jsonl",
+            '{"question": "1", "answer": "2"}\n\n{"question": "\\ud800", "answer": "2"}\n',
+            r"line 3: '\ud800' is half",
+        ),
+        (
+            ".json",
+            '[{"question": "1", "answer": "2"}, {"question": "2", "a": ["\\udfff"]}]',
+            r"row 1: '\udfff' is half",
+        ),
+        (".jsonl", '{"question": "1", "answer": "2"}\n{"question": \n', "line 2: Expecting value (column 13)"),
+        (".jsonl", '{"question": "1", "answer": "2"}\n[1]\n', "line 2: a row must be an object, got [1]"),
+        (".json", '{"question": "1", "answer": "2"}', "it must hold a list of rows"),
+        (".json", "[1]", "row 0: a row must be an object, got 1"),
+    ],
+)
+def test_damaged_json_is_refused_with_file_and_place(tmp_path, capsys, ending, text, message):
+    file = tmp_path / f"minerva{ending}"
+    file.write_text(text)
+    assert main(["minerva", "--from", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert f"no data set: {file} cannot be read: {message}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_whole_surrogate_pairs_are_one_character(tmp_path):
+    (tmp_path / "minerva.jsonl").write_text('{"question": "\\ud83d\\ude42?", "answer": "2"}\n')
+    assert main(["minerva", "--from", str(tmp_path), "--out", str(tmp_path)]) == 0
+    assert pq.read_table(tmp_path / "minerva.parquet")["prompt"].to_pylist() == ["🙂?"]
+
+
+def test_a_damaged_table_is_refused(tmp_path, capsys):
+    (tmp_path / "minerva.parquet").write_bytes(b"PAR1 not really")
+    assert main(["minerva", "--from", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert "minerva.parquet cannot be read: " in capsys.readouterr().err
+
+
+def test_tables_are_read_in_pieces(tmp_path, monkeypatch):
+    """As many rows as fit are Python objects at a time; repeated ones go whatever piece they are in."""
+    monkeypatch.setattr(sources, "BATCH_ROWS", 2)
+    row = {"prompt": [{"content": "1+1?", "role": "user"}], "reward_model": {"ground_truth": "2"}}
+    pq.write_table(pa.Table.from_pylist([row] * 5), tmp_path / "dapo-math-17k.parquet")
+    assert main(["dapo-math-17k", "--from", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert pq.read_table(tmp_path / "out" / "dapo-math-17k.parquet").num_rows == 1
 
 
 def test_without_network_it_says_which_file_to_place_where(tmp_path, monkeypatch, capsys):
@@ -188,27 +234,6 @@ def test_without_network_it_says_which_file_to_place_where(tmp_path, monkeypatch
     )
     assert "place the file math500.jsonl" in message and "--from FOLDER" in message
     assert not list(tmp_path.iterdir())
-
-
-def test_from_the_hub(tmp_path, monkeypatch):
-    """The hub's answers, stood in for: revision and licence go into the note."""
-    import datasets
-    import huggingface_hub
-
-    asked = {}
-
-    info = SimpleNamespace(sha="c0ffee", card_data={"license": "mit"})
-
-    def load_dataset(name, config, *, split, revision):
-        asked.update(name=name, config=config, split=split, revision=revision)
-        return datasets.Dataset.from_list([{"question": "1+1", "answer": "#### 2"}])
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: info)
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    assert main(["gsm8k", "--out", str(tmp_path)]) == 0
-    assert asked == {"name": "openai/gsm8k", "config": "main", "split": "test", "revision": "c0ffee"}
-    note = json.loads((tmp_path / "gsm8k.source.json").read_text())
-    assert (note["origin"], note["revision"], note["licence"]) == ("openai/gsm8k", "c0ffee", "mit")
 
 
 def test_the_list_names_all(capsys):
