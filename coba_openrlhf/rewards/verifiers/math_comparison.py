@@ -7,6 +7,12 @@ from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, veri
 from math_verify.parser import NormalizationConfig, normalize_latex, parse_latex_cached
 from sympy import Basic
 
+# Numbers that are further apart are not equal for math-verify, whatever it rounds.
+SMALLEST_DIFFERENCE = 1e-5
+# A difference of more than this share of the larger number is no matter of rounding.
+SMALL_SHARE = 1e-3
+SIGNIFICANT_DIGITS = 15
+
 
 def parse_answer(text: str, *, keep_units: bool) -> list:
     """Parse a text that is an answer as a whole.
@@ -37,7 +43,17 @@ def parse_response(text: str, *, keep_units: bool) -> list:
 def are_equal(gold: list, answer: list) -> bool:
     """Whether two parsed answers are equal; the reference answer comes first, ``verify`` is not symmetric."""
     # Sets and relations compare too: x < 7 is (-oo, 7).
-    return verify(gold, answer, timeout_seconds=None, allow_set_relation_comp=True)
+    is_equal = verify(gold, answer, timeout_seconds=None, allow_set_relation_comp=True)
+    return is_equal and not _is_rounded_away(gold[0], answer[0])
+
+
+def _is_rounded_away(gold: object, answer: object) -> bool:
+    """Whether two numbers differ by a lot of themselves, but by too little for math-verify, which rounds to 1e-6."""
+    if not all(isinstance(part, Basic) and part.is_number and part.is_real for part in (gold, answer)):
+        return False
+    first, second = (part.evalf(SIGNIFICANT_DIGITS) for part in (gold, answer))
+    difference = abs(first - second)
+    return bool(difference < SMALLEST_DIFFERENCE and difference > SMALL_SHARE * max(abs(first), abs(second)))
 
 
 def evaluate(parsed: list) -> None:

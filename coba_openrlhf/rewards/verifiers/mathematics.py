@@ -38,12 +38,12 @@ class MathVerifier(Verifier):
                 return correct("equal texts")
             if len(answer) > LONGEST_ANSWER:
                 return wrong(f"the answer has more than {LONGEST_ANSWER:,} characters")
-            parsed = parse_answer(prepared(answer), keep_units=keep_units)
+            parsed = parse_answer(prepared(answer, keep_units=keep_units), keep_units=keep_units)
         else:
             parsed = parse_response(response[-SEARCHED_TAIL:], keep_units=keep_units)
         if not parsed:
             return wrong("no answer found")
-        if are_equal(parse_answer(prepared(gold), keep_units=keep_units), parsed):
+        if are_equal(parse_answer(prepared(gold, keep_units=keep_units), keep_units=keep_units), parsed):
             return correct("equal by math-verify")
         evaluate(parsed)
         return wrong(f"the answer is {excerpt(parsed[-1])}" if isinstance(parsed[-1], str) else "another answer")
