@@ -77,6 +77,21 @@ def test_gsm8k_takes_the_answer_after_the_mark():
     assert row["label"] == "1234" and row["prompt"] == "Q é 🙂" and row["source_answer"].endswith("#### 1,234")
 
 
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("np.arcsin(10/13)", "\\arcsin(10/13)"),
+        ("-1./3", "-1/3"),
+        ("-3./2", "-3/2"),
+        ("4.5e33", "4.5e33"),
+        ("0.5", "0.5"),
+        ("\\frac{dx}{dt}=kx-a", "\\frac{dx}{dt}=kx-a"),
+    ],
+)
+def test_minervas_python_becomes_latex(answer, label):
+    assert one("minerva", {"question": "Q", "answer": answer})["label"] == label
+
+
 def test_aime25_loses_its_instruction():
     assert one("aime25", {"problem": f"1+1{BOXED}", "answer": "2"})["prompt"] == "1+1"
 

@@ -2,11 +2,16 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .error import PrepareError
 from .specs import Spec
+
+# Functions that have the same name in LaTeX, and 1. for a float.
+_NUMPY = re.compile(r"\bnp\.((?:arc)?(?:sin|cos|tan))\b")
+_POINT = re.compile(r"(?<=\d)\.(?=\s*/)")
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,8 @@ def _label(spec: Spec, row: Mapping[str, object]) -> str:
         _, mark, answer = str(cell).rpartition(spec.answer_after)
         # Thousands are separated by commas here, which an answer of several parts would be, too.
         return answer.replace(",", "").strip() if mark else ""
-    return answer_text(cell)
+    text = answer_text(cell)
+    return _POINT.sub("", _NUMPY.sub(r"\\\1", text)) if spec.has_python else text
 
 
 def answer_text(cell: object) -> str:

@@ -1,7 +1,6 @@
 """The data sets that are known: where they are, and which of their columns mean what.
 
-Hub names and columns are stated from knowledge of the data sets; those with a file of the same shape at hand were
-checked against it (docs/data.md says which).
+The hub was out of reach when this was written; docs/data.md says what was looked at instead.
 """
 
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ class Spec:
         strip_head: Instruction before every problem, taken away.
         strip_tail: Instruction after every problem, taken away.
         answer_after: The answer is what follows the last one of these marks.
+        has_python: Some answers are Python, which is written as LaTeX: ``np.arcsin(10/13)``, ``-1./3``.
         is_repeated: Rows are repeated on the hub: one of each is kept.
     """
 
@@ -49,6 +49,7 @@ class Spec:
     strip_head: str = ""
     strip_tail: str = ""
     answer_after: str | None = None
+    has_python: bool = False
     is_repeated: bool = False
 
 
@@ -89,7 +90,7 @@ SPECS: dict[str, Spec] = {
         keep=("subfield", "answer_type", "unit", "is_multiple_answer", "error"),
         context="context",
     ),
-    "minerva": Spec("test", "math-ai/minervamath", "minerva"),
+    "minerva": Spec("test", "math-ai/minervamath", "minerva", has_python=True),
     "gsm8k": Spec("test", "openai/gsm8k", "gsm8k_test", config="main", answer_after="####", keep=("answer",)),
     "mawps-addsub": Spec("test", None, "mawps_addsub", **_MAWPS),
 }
