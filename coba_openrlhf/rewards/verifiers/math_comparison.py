@@ -49,7 +49,7 @@ def are_equal(gold: list, answer: list) -> bool:
 
 def _is_rounded_away(gold: object, answer: object) -> bool:
     """Whether two numbers differ by a lot of themselves, but by too little for math-verify, which rounds to 1e-6."""
-    if not all(isinstance(part, Basic) and part.is_number and part.is_real for part in (gold, answer)):
+    if not all(isinstance(part, Basic) and part.is_comparable and part.is_finite for part in (gold, answer)):
         return False
     first, second = (part.evalf(SIGNIFICANT_DIGITS) for part in (gold, answer))
     difference = abs(first - second)

@@ -239,6 +239,8 @@ PAIRS: list[tuple[str, object, str, bool]] = [
     ("other", "52_8", "53_8", False),
     ("other", "\\infty", "\\infty", True),
     ("other", "\\infty", "-\\infty", False),
+    ("other", "+\\infty", "\\infty", True),
+    ("other", "\\frac{1}{2}", "\\int_0^1 x dx", True),
     ("other", "10^{100}", "10^{101}", False),
     ("other", "3 : 5", "3:5", True),
     ("other", "3 : 5", "5:3", False),
