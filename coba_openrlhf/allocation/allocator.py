@@ -22,7 +22,7 @@ from .estimates import PromptId, make_history
 from .first_waves import FirstWaves
 from .guard import EstimateGuard
 from .observation import Observation, count_outcomes
-from .problem import Problem
+from .problem import Estimates, Problem
 from .strategies import STRATEGIES, make_strategy, saved_settings
 from .types import Allocation
 
@@ -135,6 +135,17 @@ class Allocator:
             **strategy.metrics(problem),
         }
         return allocation
+
+    def estimate(self, prompt_ids: Iterable[PromptId]) -> Estimates:
+        """What is believed about prompts now, without allocating anything: for choosing which ones enter a step.
+
+        Args:
+            prompt_ids: ``[P]``, str or int, P >= 1.
+
+        Raises:
+            ValueError: Ids of a wrong type, or none.
+        """
+        return self._history.estimate(check_prompt_ids(prompt_ids), self._prior, self._policy_version, None)
 
     def _count_wave(
         self, ids: list[PromptId], probe: tuple[Iterable[PromptId], ArrayLike]

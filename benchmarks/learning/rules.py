@@ -1,0 +1,41 @@
+"""What the tables compare: budget rules with their estimates, weights and choice of prompts."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from coba_openrlhf.allocation import AllocationConfig
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A way to spend the rollouts of a step.
+
+    Attributes:
+        name: As in the tables.
+        settings: Of ``AllocationConfig``.
+        weighting: ``rollout`` or ``prompt``: what counts the same in the loss.
+        candidates: Prompts drawn per prompt of the step; more than 1 needs ``choice``.
+        choice: Name of the score that admits candidates, see ``choice.py``.
+        maintenance: Share of the step's prompts admitted at random among the other candidates.
+        min_share: budget_min as a share of the step's mean budget, at least 2.
+        max_share: budget_max as a multiple of the mean budget; None for 128.
+        rollouts: Rollouts of a step as a share of what the regime gives.
+    """
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    weighting: str = "rollout"
+    candidates: int = 1
+    choice: str = ""
+    maintenance: float = 0.0
+    min_share: float = 0.0
+    max_share: float | None = None
+    rollouts: float = 1.0
+
+    def allocation(self, group_size: int) -> AllocationConfig:
+        """Settings for a mean budget of ``group_size``; the guard is off, or rules would be compared as uniform."""
+        largest = 128 if self.max_share is None else round(self.max_share * group_size)
+        smallest = max(2, round(self.min_share * group_size))
+        return AllocationConfig(
+            **{"budget_min": smallest, "budget_max": max(largest, smallest), "fallback_steps": 0, **self.settings}
+        )
