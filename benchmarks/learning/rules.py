@@ -15,7 +15,7 @@ class Rule:
         settings: Of ``AllocationConfig``.
         weighting: ``rollout`` or ``prompt``: what counts the same in the loss.
         candidates: Prompts drawn per prompt of the step; more than 1 needs ``choice``.
-        choice: Name of the score that admits candidates, see ``choice.py``.
+        choice: Score that admits candidates, ``mixed`` or ``mixedhard``, see ``choice.py``; empty admits all.
         maintenance: Share of the step's prompts admitted at random among the other candidates.
         min_share: budget_min as a share of the step's mean budget, at least 2.
         max_share: budget_max as a multiple of the mean budget; None for 128.
