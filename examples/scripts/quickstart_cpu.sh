@@ -17,12 +17,13 @@ RAY_TMP=$(mktemp -d /tmp/coba.XXXX)
 free_port() { python -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
 PORT=$(free_port)
 DASHBOARD=$(free_port)
+AGENT=$(free_port)
 unset RAY_ADDRESS
 export RAY_DEDUP_LOGS=0 RAY_USAGE_STATS_ENABLED=0
 
 # --block keeps Ray in one process group, which ends with this script and nothing else does.
 setsid ray start --head --block --port "$PORT" --dashboard-port "$DASHBOARD" --dashboard-host 127.0.0.1 \
-  --num-cpus 6 --num-gpus 3 --temp-dir "$RAY_TMP" --disable-usage-stats >"$RUN/ray.log" 2>&1 &
+  --dashboard-agent-listen-port "$AGENT" --num-cpus 6 --num-gpus 3 --temp-dir "$RAY_TMP" --disable-usage-stats >"$RUN/ray.log" 2>&1 &
 RAY_PID=$!
 stop_ray() {
   kill -TERM -- "-$RAY_PID" 2>/dev/null || true
@@ -35,13 +36,11 @@ stop_ray() {
 }
 trap stop_ray EXIT
 echo "waiting for Ray (log: $RUN/ray.log)"
-for _ in $(seq 120); do
-  if python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:$DASHBOARD/api/version', timeout=2)" 2>/dev/null; then
-    break
-  fi
-  kill -0 "$RAY_PID" 2>/dev/null || { echo "Ray did not start:" >&2; tail -20 "$RUN/ray.log" >&2; exit 1; }
-  sleep 0.5
-done
+python -m coba_openrlhf.ray_ready --pid "$RAY_PID" \
+  --dashboard "http://127.0.0.1:$DASHBOARD" --agent "http://127.0.0.1:$AGENT" || {
+  tail -20 "$RUN/ray.log" >&2
+  exit 1
+}
 
 ray job submit --address "http://127.0.0.1:$DASHBOARD" -- \
   env -C "$PWD" python -m coba_openrlhf.train_grpo --config configs/quickstart_cpu.yaml \

@@ -14,13 +14,10 @@ shift 2
 
 if [[ -z "${RAY_DASHBOARD:-}" ]]; then
   RAY_DASHBOARD=http://127.0.0.1:8265
-  ray_answers() { ray job list --address "$RAY_DASHBOARD" >/dev/null 2>&1; }
-  if ! ray_answers; then
+  if ! ray job list --address "$RAY_DASHBOARD" >/dev/null 2>&1; then
     ray start --head --num-gpus "$NUM_GPUS" --dashboard-host 127.0.0.1 --dashboard-port 8265 --disable-usage-stats
-    for _ in $(seq 30); do
-      ray_answers && break
-      sleep 1
-    done
+    # 52365 is where Ray's agents listen unless told otherwise.
+    python -m coba_openrlhf.ray_ready --dashboard "$RAY_DASHBOARD" --agent http://127.0.0.1:52365
   fi
 fi
 

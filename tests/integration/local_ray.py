@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from coba_openrlhf.ray_ready import wait_until_ready
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -48,13 +50,15 @@ class LocalRay:
     def _start(self, num_gpus: int) -> None:
         # Short: the names of Ray's sockets lie below it and must fit in 107 bytes.
         self._folder = tempfile.mkdtemp(prefix="coba.", dir="/tmp")
-        port, dashboard = free_port(), free_port()
+        port, dashboard, agent = free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{port}"
         self.dashboard = f"http://127.0.0.1:{dashboard}"
+        self._agent = f"http://127.0.0.1:{agent}"
         self._log = open(Path(self._folder) / "start.log", "wb")  # noqa: SIM115 - closed in stop()
         self._process = subprocess.Popen(
             [str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--node-ip-address", "127.0.0.1"]
             + ["--port", str(port), "--dashboard-port", str(dashboard), "--dashboard-host", "127.0.0.1"]
+            + ["--dashboard-agent-listen-port", str(agent)]
             + ["--num-cpus", "32", "--num-gpus", str(num_gpus), "--temp-dir", self._folder, "--disable-usage-stats"],
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -63,15 +67,16 @@ class LocalRay:
         )
 
     def _wait_until_up(self) -> None:
-        for _ in range(240):
+        end = time.monotonic() + 120
+        while True:
             if self._process.poll() is not None:
                 raise RuntimeError((Path(self._folder) / "start.log").read_text())
             try:
-                with urllib.request.urlopen(f"{self.dashboard}/api/version", timeout=2):
-                    return
-            except OSError:
-                time.sleep(0.5)
-        raise RuntimeError("Ray's dashboard did not come up within two minutes")
+                wait_until_ready(self.dashboard, self._agent, 1)
+                return
+            except TimeoutError as error:
+                if time.monotonic() > end:
+                    raise RuntimeError("Ray did not come up within two minutes") from error
 
     def submit(self, *arguments: str) -> subprocess.Popen:
         """``ray job submit -- python -m coba_openrlhf.train_grpo ...`` with its output in a pipe."""
