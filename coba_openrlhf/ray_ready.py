@@ -8,12 +8,11 @@ agent to submit job"), which is not enough on a fresh machine, where the agent's
 
 import argparse
 import http.client
+import os
 import sys
 import time
 import urllib.request
 from collections.abc import Sequence
-
-import psutil
 
 DASHBOARD_PATH, AGENT_PATH = "/api/version", "/api/local_raylet_healthz"
 INTERVAL_SECONDS = 0.5
@@ -35,7 +34,7 @@ def wait_until_ready(dashboard: str, agent: str, seconds: float, pid: int | None
     end = time.monotonic() + seconds
     for name, url in (("dashboard", dashboard + DASHBOARD_PATH), ("job agent", agent + AGENT_PATH)):
         while not _answers(url):
-            if pid is not None and not psutil.pid_exists(pid):
+            if pid is not None and not _is_running(pid):
                 raise ChildProcessError("Ray did not start: its process has ended")
             if time.monotonic() >= end:
                 raise TimeoutError(f"Ray's {name} ({url}) did not answer within {seconds:g} s")
@@ -48,6 +47,14 @@ def _answers(url: str) -> bool:
             return True
     except (OSError, http.client.HTTPException):
         return False
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def main(argv: Sequence[str] | None = None) -> int:
