@@ -1,6 +1,6 @@
 """Which rules and regimes a table compares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .rules import Rule
 from .training import Regime
@@ -9,25 +9,48 @@ from .training import Regime
 UNIFORM = Rule("uniform", {"strategy": "uniform"})
 POSTERIOR = {"pass_rate_source": "posterior", "pass_rate_decay": 0.95}
 
-PUBLISHED = (
+MIXEDHARD = {"strategy": "mixedhard", **POSTERIOR}
+# Estimates are remembered longer for choosing prompts than for budgets: a prompt comes round every 8 to 16 steps.
+REMEMBERED = {"pass_rate_source": "posterior", "pass_rate_decay": 0.98}
+
+COBA = Rule("coba")
+COBA_BY_PROMPT = Rule("coba, prompt weights", weighting="prompt")
+MIXEDHARD_BY_PROMPT = Rule("mixedhard, prompt weights", MIXEDHARD, weighting="prompt")
+REPLAY = Rule("replay", {"strategy": "uniform", **REMEMBERED}, replay={})
+
+RULES = (
     UNIFORM,
-    Rule("coba"),
-    Rule("coba, prompt weights", weighting="prompt"),
-    Rule("coba, posterior", POSTERIOR),
-    Rule("coba, cap 2n", max_share=2.0),
+    COBA,
+    COBA_BY_PROMPT,
     Rule("coba_released", {"strategy": "coba_released"}),
-    Rule("static", {"strategy": "static"}),
-    Rule("linear_decay", {"strategy": "linear_decay"}),
-    Rule("explore_then_exploit", {"strategy": "explore_then_exploit"}),
     Rule("knapsack", {"strategy": "knapsack"}),
     Rule("reinforce_ada", {"strategy": "reinforce_ada"}),
     Rule("hora", {"strategy": "hora"}),
     Rule("vip", {"strategy": "vip"}),
     Rule("gvm", {"strategy": "gvm"}),
     Rule("mixed", {"strategy": "mixed", **POSTERIOR}),
-    Rule("mixedhard", {"strategy": "mixedhard", **POSTERIOR}),
-    Rule("mixedhard, prompt weights", {"strategy": "mixedhard", **POSTERIOR}, weighting="prompt"),
-    Rule("mixedhard, probe", {"strategy": "mixedhard", **POSTERIOR, "pass_rate_source": "probe"}),
+    MIXEDHARD_BY_PROMPT,
+    REPLAY,
+    Rule("replay, mixedhard, prompt weights", MIXEDHARD, "prompt", replay={}),
+    Rule("replay, coba, prompt weights", REMEMBERED, "prompt", replay={}),
+)
+# Compared at 4 rollouts only, so that all tables take less than three hours of two cores.
+VARIANTS = (
+    Rule("coba, posterior", POSTERIOR),
+    Rule("coba, cap 2n", max_share=2.0),
+    Rule("static", {"strategy": "static"}),
+    Rule("linear_decay", {"strategy": "linear_decay"}),
+    Rule("explore_then_exploit", {"strategy": "explore_then_exploit"}),
+    Rule("mixedhard", MIXEDHARD),
+    Rule("mixedhard, probe", {**MIXEDHARD, "pass_rate_source": "probe"}),
+    Rule("even replay", {"strategy": "uniform", **REMEMBERED}, replay={"sharpness": 0}),
+)
+HALF = (
+    UNIFORM,
+    *(
+        replace(rule, name=f"{rule.name}, half", rollouts=0.5)
+        for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, REPLAY)
+    ),
 )
 
 
@@ -59,9 +82,10 @@ class Table:
 
 
 TABLES = {
-    "n4": Table("Budget rules, 4 rollouts per prompt", regimes(4, 200), PUBLISHED),
-    "n8": Table("Budget rules, 8 rollouts per prompt", regimes(8, 150), PUBLISHED),
-    "n16": Table("Budget rules, 16 rollouts per prompt", regimes(16, 100), PUBLISHED),
+    "n4": Table("Budget rules, 4 rollouts per prompt", regimes(4, 200), RULES + VARIANTS),
+    "n8": Table("Budget rules, 8 rollouts per prompt", regimes(8, 120), RULES),
+    "n16": Table("Budget rules, 16 rollouts per prompt", regimes(16, 80), RULES),
+    "half": Table("Half the rollouts against uniform with 8", regimes(8, 120), HALF),
 }
 
 # Learning rates are chosen per rule and regime, on seeds that no table reports.

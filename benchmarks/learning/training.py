@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coba_openrlhf.allocation import Allocator
+from coba_openrlhf.allocation import Allocator, PromptReplay
 
 from .accuracy import right_probability
 from .base_models import load_or_warm_up
-from .choice import choose
 from .grpo import Learner, Rollouts, roll_out
 from .prompt_stream import PromptStream
 from .rules import Rule
@@ -64,12 +63,12 @@ def train(
     task = TASKS[regime.task]
     policies = load_or_warm_up(regime.task, seeds, folder, regime.warm_up_steps)
     learner = Learner(policies, learning_rate, rule.weighting)
-    drawn = regime.num_prompts * rule.candidates
-    size = regime.steps * drawn if regime.is_fresh else task.num_prompts
+    size = regime.steps * regime.num_prompts if regime.is_fresh else task.num_prompts
     pools = [task.training_prompts(seed, size) for seed in seeds]
     streams = [PromptStream(size, np.random.default_rng([8, seed])) for seed in seeds]
     rngs = [np.random.default_rng([9, seed]) for seed in seeds]
-    choice_rngs = [np.random.default_rng([10, seed]) for seed in seeds]
+    replay_settings = {"share": 0} if rule.replay is None else rule.replay
+    replays = [PromptReplay(**replay_settings, seed=seed) for seed in seeds]
     group_size = regime.group_size * rule.rollouts
     total = round(group_size * regime.num_prompts)
     config = rule.allocation(round(group_size))
@@ -85,8 +84,8 @@ def train(
     started = process_time()
     for step in range(1, regime.steps + 1):
         ids = [
-            choose(rule, allocator, stream.next(drawn), regime.num_prompts, group_size, rng)
-            for allocator, stream, rng in zip(allocators, streams, choice_rngs, strict=True)
+            _next_prompts(stream, replay, allocator, regime.num_prompts, group_size)
+            for stream, replay, allocator in zip(streams, replays, allocators, strict=True)
         ]
         batches = [pool.take(id_P) for pool, id_P in zip(pools, ids, strict=True)]
         if probe:
@@ -120,6 +119,16 @@ def train(
         row |= {"seed": seeds[s], "seconds": seconds}
         row |= {f"level_{k}": float(accuracy_M[levels[s] == k].mean()) for k in range(len(task.levels))}
     return rows
+
+
+def _next_prompts(
+    stream: PromptStream, replay: PromptReplay, allocator: Allocator, num_prompts: int, group_size: float
+) -> NDArray[np.int64]:
+    """Prompts of one step, ``[P]``."""
+    count = replay.count(allocator, num_prompts)
+    regular_ids = stream.next(num_prompts - count)
+    replayed = replay.draw(allocator, regular_ids.tolist(), count, group_size)
+    return np.concatenate((regular_ids, np.array(replayed, np.int64)))
 
 
 def _step_log(budgets: list[NDArray[np.int64]], rollouts: Rollouts) -> dict[str, NDArray[np.float64]]:

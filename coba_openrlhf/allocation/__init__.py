@@ -7,6 +7,7 @@ from .gains import Gains
 from .greedy import allocate_greedy
 from .observation import Observation, count_outcomes
 from .problem import Estimates, Problem
+from .replay import PromptReplay, expected_signal
 from .strategies import STRATEGIES, GreedyStrategy, ProportionalStrategy, Strategy
 from .types import Allocation
 
@@ -22,9 +23,11 @@ __all__ = [
     "GreedyStrategy",
     "Observation",
     "Problem",
+    "PromptReplay",
     "ProportionalStrategy",
     "Strategy",
     "allocate_greedy",
     "concentration_warning",
     "count_outcomes",
+    "expected_signal",
 ]

@@ -137,7 +137,8 @@ class Allocator:
         return allocation
 
     def estimate(self, prompt_ids: Iterable[PromptId]) -> Estimates:
-        """What is believed about prompts now, without allocating anything: for choosing which ones enter a step.
+        """What is believed about prompts now, without allocating anything: for choosing which ones
+        enter a step (``PromptReplay``).
 
         Args:
             prompt_ids: ``[P]``, str or int, P >= 1.
@@ -146,6 +147,11 @@ class Allocator:
             ValueError: Ids of a wrong type, or none.
         """
         return self._history.estimate(check_prompt_ids(prompt_ids), self._prior, self._policy_version, None)
+
+    @property
+    def visited(self) -> list[PromptId]:
+        """Every prompt that was ever observed, in the order of the first time."""
+        return self._history.prompt_ids
 
     def _count_wave(
         self, ids: list[PromptId], probe: tuple[Iterable[PromptId], ArrayLike]

@@ -10,7 +10,6 @@ import torch
 from benchmarks.learning.__main__ import make_table
 from benchmarks.learning.base_models import load_or_warm_up, make_policies, warm_up
 from benchmarks.learning.cells import Cell, run_cells
-from benchmarks.learning.choice import choose
 from benchmarks.learning.grpo import Learner, _distinct, roll_out
 from benchmarks.learning.policies import uniforms
 from benchmarks.learning.prompt_stream import PromptStream
@@ -196,17 +195,3 @@ def test_estimates_can_be_read_without_allocating():
     assert (allocator.allocate(["b", "new", "a"], 12).pass_rate_P == estimates.pass_rate_P).all()
     with pytest.raises(ValueError, match="prompt_ids"):
         allocator.estimate([])
-
-
-@pytest.mark.parametrize(("choice", "first"), [("mixed", 1), ("mixedhard", 2)])
-def test_candidates_with_the_most_expected_signal_enter_and_some_at_random(choice, first):
-    allocator = Allocator(AllocationConfig(pass_rate_source="posterior", pass_rate_decay=1.0))
-    for prompt, successes in enumerate([20, 10, 7, 0]):
-        allocator.observe([prompt] * 20, [1.0] * successes + [0.0] * (20 - successes))
-    candidates, rng = np.arange(4), np.random.default_rng(0)
-    rule = Rule("choice", candidates=4, choice=choice)
-    assert choose(rule, allocator, candidates, 1, 4, rng).tolist() == [first]
-    assert set(choose(rule, allocator, candidates, 2, 4, rng)) == {1, 2}
-    kept = [choose(replace(rule, maintenance=0.5), allocator, candidates, 2, 4, rng) for _ in range(50)]
-    assert {row[0] for row in kept} == {first} and {row[1] for row in kept} == {0, 1, 2, 3} - {first}
-    assert choose(Rule("all"), allocator, candidates, 4, 4, rng) is candidates
