@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -67,7 +68,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, workers: int) -> None:
     if not missing:
         return
     started = time.monotonic()
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _one_thread) as pool:
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker) as pool:
         # Base models first: two cells of one task must not make the same model at the same time.
         made = [pool.submit(make_bases, *base, sorted(seeds), folder) for base, seeds in bases.items()]
         for future in made:
@@ -84,10 +85,19 @@ def run_cells(cells: Sequence[Cell], folder: Path, workers: int) -> None:
             )
 
 
-def _one_thread() -> None:
+def _start_worker() -> None:
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     # An allocator warns of concentrated steps; here that is a column of the table.
     warnings.filterwarnings("ignore", message="budget_max lets one prompt")
+
+
+def _end_with_parent() -> None:
+    """The pool's workers would outlive a parent that was killed, and keep the cores busy."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def make_bases(task: str, steps: int | None, seeds: list[int], folder: Path) -> None:

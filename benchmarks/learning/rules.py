@@ -1,4 +1,4 @@
-"""What the tables compare: budget rules with their estimates, weights and replay of prompts."""
+"""What the tables compare: budget rules with their estimates, weights and revisit of prompts."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ class Rule:
         name: As in the tables.
         settings: Of ``AllocationConfig``.
         weighting: ``rollout`` or ``prompt``: what counts the same in the loss.
-        replay: Arguments of ``PromptReplay``; None for the prompts in the order of the data.
+        revisit: Arguments of ``PromptRevisits``; None for the prompts in the order of the data.
         min_share: budget_min as a share of the step's mean budget, at least 2.
         max_share: budget_max as a multiple of the mean budget; None for 128.
         rollouts: Rollouts of a step as a share of what the regime gives.
@@ -23,7 +23,7 @@ class Rule:
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
     weighting: str = "rollout"
-    replay: dict[str, Any] | None = None
+    revisit: dict[str, Any] | None = None
     min_share: float = 0.0
     max_share: float | None = None
     rollouts: float = 1.0

@@ -16,7 +16,7 @@ REMEMBERED = {"pass_rate_source": "posterior", "pass_rate_decay": 0.98}
 COBA = Rule("coba")
 COBA_BY_PROMPT = Rule("coba, prompt weights", weighting="prompt")
 MIXEDHARD_BY_PROMPT = Rule("mixedhard, prompt weights", MIXEDHARD, weighting="prompt")
-REPLAY = Rule("replay", {"strategy": "uniform", **REMEMBERED}, replay={})
+REVISIT = Rule("revisit", {"strategy": "uniform", **REMEMBERED}, revisit={})
 
 RULES = (
     UNIFORM,
@@ -30,9 +30,9 @@ RULES = (
     Rule("gvm", {"strategy": "gvm"}),
     Rule("mixed", {"strategy": "mixed", **POSTERIOR}),
     MIXEDHARD_BY_PROMPT,
-    REPLAY,
-    Rule("replay, mixedhard, prompt weights", MIXEDHARD, "prompt", replay={}),
-    Rule("replay, coba, prompt weights", REMEMBERED, "prompt", replay={}),
+    REVISIT,
+    Rule("revisit, mixedhard, prompt weights", MIXEDHARD, "prompt", revisit={}),
+    Rule("revisit, coba, prompt weights", REMEMBERED, "prompt", revisit={}),
 )
 # Compared at 4 rollouts only, so that all tables take less than three hours of two cores.
 VARIANTS = (
@@ -43,13 +43,13 @@ VARIANTS = (
     Rule("explore_then_exploit", {"strategy": "explore_then_exploit"}),
     Rule("mixedhard", MIXEDHARD),
     Rule("mixedhard, probe", {**MIXEDHARD, "pass_rate_source": "probe"}),
-    Rule("even replay", {"strategy": "uniform", **REMEMBERED}, replay={"sharpness": 0}),
+    Rule("even revisit", {"strategy": "uniform", **REMEMBERED}, revisit={"sharpness": 0}),
 )
 HALF = (
     UNIFORM,
     *(
         replace(rule, name=f"{rule.name}, half", rollouts=0.5)
-        for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, REPLAY)
+        for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, REVISIT)
     ),
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coba_openrlhf.allocation import Allocator, PromptReplay
+from coba_openrlhf.allocation import Allocator, PromptRevisits
 
 from .accuracy import right_probability
 from .base_models import load_or_warm_up
@@ -67,8 +67,8 @@ def train(
     pools = [task.training_prompts(seed, size) for seed in seeds]
     streams = [PromptStream(size, np.random.default_rng([8, seed])) for seed in seeds]
     rngs = [np.random.default_rng([9, seed]) for seed in seeds]
-    replay_settings = {"share": 0} if rule.replay is None else rule.replay
-    replays = [PromptReplay(**replay_settings, seed=seed) for seed in seeds]
+    revisit_settings = {"share": 0} if rule.revisit is None else rule.revisit
+    revisits = [PromptRevisits(**revisit_settings, seed=seed) for seed in seeds]
     group_size = regime.group_size * rule.rollouts
     total = round(group_size * regime.num_prompts)
     config = rule.allocation(round(group_size))
@@ -84,8 +84,8 @@ def train(
     started = process_time()
     for step in range(1, regime.steps + 1):
         ids = [
-            _next_prompts(stream, replay, allocator, regime.num_prompts, group_size)
-            for stream, replay, allocator in zip(streams, replays, allocators, strict=True)
+            _next_prompts(stream, chosen, allocator, regime.num_prompts, group_size)
+            for stream, chosen, allocator in zip(streams, revisits, allocators, strict=True)
         ]
         batches = [pool.take(id_P) for pool, id_P in zip(pools, ids, strict=True)]
         if probe:
@@ -122,13 +122,13 @@ def train(
 
 
 def _next_prompts(
-    stream: PromptStream, replay: PromptReplay, allocator: Allocator, num_prompts: int, group_size: float
+    stream: PromptStream, revisits: PromptRevisits, allocator: Allocator, num_prompts: int, group_size: float
 ) -> NDArray[np.int64]:
     """Prompts of one step, ``[P]``."""
-    count = replay.count(allocator, num_prompts)
+    count = revisits.count(allocator, num_prompts)
     regular_ids = stream.next(num_prompts - count)
-    replayed = replay.draw(allocator, regular_ids.tolist(), count, group_size)
-    return np.concatenate((regular_ids, np.array(replayed, np.int64)))
+    revisited = revisits.draw(allocator, regular_ids.tolist(), count, group_size)
+    return np.concatenate((regular_ids, np.array(revisited, np.int64)))
 
 
 def _step_log(budgets: list[NDArray[np.int64]], rollouts: Rollouts) -> dict[str, NDArray[np.float64]]:

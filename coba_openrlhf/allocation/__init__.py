@@ -7,7 +7,7 @@ from .gains import Gains
 from .greedy import allocate_greedy
 from .observation import Observation, count_outcomes
 from .problem import Estimates, Problem
-from .replay import PromptReplay, expected_signal
+from .revisits import PromptRevisits, expected_signal
 from .strategies import STRATEGIES, GreedyStrategy, ProportionalStrategy, Strategy
 from .types import Allocation
 
@@ -23,7 +23,7 @@ __all__ = [
     "GreedyStrategy",
     "Observation",
     "Problem",
-    "PromptReplay",
+    "PromptRevisits",
     "ProportionalStrategy",
     "Strategy",
     "allocate_greedy",

@@ -138,7 +138,7 @@ class Allocator:
 
     def estimate(self, prompt_ids: Iterable[PromptId]) -> Estimates:
         """What is believed about prompts now, without allocating anything: for choosing which ones
-        enter a step (``PromptReplay``).
+        enter a step (``PromptRevisits``).
 
         Args:
             prompt_ids: ``[P]``, str or int, P >= 1.

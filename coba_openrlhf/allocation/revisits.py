@@ -38,7 +38,7 @@ def expected_signal(estimates: Estimates, group_size: int) -> NDArray[np.float64
     return signal_P
 
 
-class PromptReplay:
+class PromptRevisits:
     """Fills a share of every step with prompts of earlier steps, drawn by what they are expected to teach.
 
         regular, next of the data ──┐
@@ -62,14 +62,14 @@ class PromptReplay:
     """
 
     def __init__(self, share: float = 0.5, cooldown: int = 2, sharpness: float = 2.0, seed: int = 0) -> None:
-        self._share = check_real("replay share", share, "[)", 0, 1)
-        self._cooldown = check_int("replay cooldown", cooldown, 0, 10_000)
-        self._sharpness = check_real("replay sharpness", sharpness, "[]", 0, 100)
-        self._rng = np.random.default_rng([check_int("replay seed", seed, 0), 1])
+        self._share = check_real("revisit share", share, "[)", 0, 1)
+        self._cooldown = check_int("revisit cooldown", cooldown, 0, 10_000)
+        self._sharpness = check_real("revisit sharpness", sharpness, "[]", 0, 100)
+        self._rng = np.random.default_rng([check_int("revisit seed", seed, 0), 1])
         self._recent: deque[list[PromptId]] = deque(maxlen=self._cooldown)
 
     def count(self, allocator: Allocator, num_prompts: int) -> int:
-        """How many prompts of a step are replayed: none before a step's worth of them can be drawn from."""
+        """How many prompts of a step are visited again: none before a step's worth of them can be drawn from."""
         return round(self._share * num_prompts) if len(self._drawable(allocator)) >= num_prompts else 0
 
     def draw(
@@ -118,12 +118,12 @@ class PromptReplay:
         Raises:
             ValueError: A key is missing, or an entry is no such state.
         """
-        check_keys("replay state", state, self.state_dict())
+        check_keys("revisit state", state, self.state_dict())
         if state["version"] != STATE_VERSION:
-            raise ValueError(f"replay state version must be {STATE_VERSION}, got {state['version']!r}")
-        recent = [check_saved_ids("replay state recent", ids) for ids in state["recent"]]
+            raise ValueError(f"revisit state version must be {STATE_VERSION}, got {state['version']!r}")
+        recent = [check_saved_ids("revisit state recent", ids) for ids in state["recent"]]
         try:
             self._rng.bit_generator.state = state["rng"]
         except (TypeError, ValueError, KeyError) as error:
-            raise ValueError(f"replay state rng must be a state of PCG64, got {state['rng']!r}") from error
+            raise ValueError(f"revisit state rng must be a state of PCG64, got {state['rng']!r}") from error
         self._recent = deque(recent, maxlen=self._cooldown)
