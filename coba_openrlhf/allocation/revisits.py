@@ -121,6 +121,8 @@ class PromptRevisits:
         check_keys("revisit state", state, self.state_dict())
         if state["version"] != STATE_VERSION:
             raise ValueError(f"revisit state version must be {STATE_VERSION}, got {state['version']!r}")
+        if not isinstance(state["recent"], list):
+            raise ValueError(f"revisit state recent must be a list of steps, got {state['recent']!r}")
         recent = [check_saved_ids("revisit state recent", ids) for ids in state["recent"]]
         try:
             self._rng.bit_generator.state = state["rng"]
