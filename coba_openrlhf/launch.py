@@ -22,7 +22,7 @@ from coba_openrlhf.actors.policy import PolicyActor, ReferenceActor
 from coba_openrlhf.actors.rollout_engine import RolloutEngine
 from coba_openrlhf.actors.upstream import class_replaced
 from coba_openrlhf.config import ConfigError, RunConfig
-from coba_openrlhf.config.allocation import to_allocation_config
+from coba_openrlhf.config.allocation import to_allocation_config, to_revisits
 from coba_openrlhf.config.namespace import reward_urls, to_openrlhf_args
 from coba_openrlhf.device import DEVICE_VARIABLE, cpu_environment
 from coba_openrlhf.preflight import gpus_needed
@@ -141,7 +141,7 @@ def build_pipeline(config: RunConfig, run_dir: Path, device: str) -> Pipeline:
     strategy = _make_strategy(args, device)
     shared = _reserve_shared(args)
     allocation_config = to_allocation_config(config.coba, config.train.seed)
-    allocator = ray.remote(CapabilityAllocator).remote(allocation_config)
+    allocator = ray.remote(CapabilityAllocator).remote(allocation_config, to_revisits(config.coba, config.train.seed))
     engines = create_engines(args, shared if args.train.colocate_all else None)
     policy = _create_group(args, args.actor, PolicyActor, shared)
     reference = _create_group(args, args.ref, ReferenceActor, shared) if args.algo.kl.init_coef > 0 else None

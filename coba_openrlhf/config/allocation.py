@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from coba_openrlhf.allocation import AllocationConfig
+from coba_openrlhf.allocation import AllocationConfig, PromptRevisits
 from coba_openrlhf.allocation.config import is_rule_file
 
 from .coba_options import CobaOptions
@@ -29,6 +29,20 @@ def option_names() -> dict[str, str]:
     """The option that a user types, for every field of ``AllocationConfig``."""
     fields = [field.name for field in dataclasses.fields(AllocationConfig)]
     return {name: OPTION_OF_FIELD.get(name, f"coba.{name}") for name in fields}
+
+
+def to_revisits(options: CobaOptions, seed: int) -> PromptRevisits:
+    """Who draws the prompts that come again.
+
+    Args:
+        options: ``coba.*``.
+        seed: ``train.seed``.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+    revisit = options.revisit
+    return PromptRevisits(revisit.share, revisit.cooldown, revisit.sharpness, seed)
 
 
 def to_allocation_config(options: CobaOptions, seed: int) -> AllocationConfig:

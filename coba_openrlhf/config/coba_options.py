@@ -52,6 +52,21 @@ class PassRateOptions:
 
 
 @dataclass
+class RevisitOptions:
+    """Prompts of earlier steps that take the places of some of a step's prompts, drawn by what they may teach.
+
+    Args:
+        share: Of a step's prompts, in [0, 1); 0 = every step is the next prompts of the data.
+        cooldown: Steps after which a prompt may be drawn again.
+        sharpness: Draws are in proportion to the expected signal to this power; 0 = evenly.
+    """
+
+    share: float = 0.0
+    cooldown: int = 2
+    sharpness: float = 2.0
+
+
+@dataclass
 class EvalPointOptions:
     """When eval.dataset is evaluated besides every eval.steps, and how it is sampled.
 
@@ -110,6 +125,7 @@ class CobaOptions:
             chooses by size.
         budget: Bounds of one prompt's rollouts.
         pass_rate: Pass-rate estimation.
+        revisit: Prompts of earlier steps that come again.
         group_weight: Weights in the policy loss: rollout = every token or rollout the same (as published);
             prompt = every prompt the same, whatever its budget.
         verifier: Built-in scoring of responses against data.label_key: exact text, numeric value, math (math-verify,
@@ -150,6 +166,7 @@ class CobaOptions:
     solver: Literal["auto", "heap", "threshold", "exact"] = "auto"
     budget: BudgetOptions = field(default_factory=BudgetOptions)
     pass_rate: PassRateOptions = field(default_factory=PassRateOptions)
+    revisit: RevisitOptions = field(default_factory=RevisitOptions)
     group_weight: Literal["rollout", "prompt"] = "rollout"
     verifier: VerifierName = "math"
     verifier_of: dict[str, str] = field(default_factory=dict)

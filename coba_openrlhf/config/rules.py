@@ -3,7 +3,7 @@
 import math
 import re
 
-from .allocation import option_names, to_allocation_config
+from .allocation import option_names, to_allocation_config, to_revisits
 from .error import ConfigError, require
 from .input_rules import check_inputs
 from .run_config import RunConfig, flatten
@@ -168,6 +168,10 @@ def _check_budgets(config: RunConfig) -> None:
         allocation = to_allocation_config(config.coba, config.train.seed)
     except ValueError as error:
         raise ConfigError(name_options(str(error))) from error
+    try:
+        to_revisits(config.coba, config.train.seed)
+    except ValueError as error:
+        raise ConfigError(str(error).replace("revisit ", "coba.revisit.", 1)) from error
     n, prompts = config.rollout.n_samples_per_prompt, config.rollout.batch_size
     require(n >= 2, f"rollout.n_samples_per_prompt must be >= 2: a group of one has no advantage, got {n}")
     low, high, total = allocation.smallest_budget, config.coba.budget.max, prompts * n

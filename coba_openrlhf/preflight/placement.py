@@ -30,6 +30,11 @@ def describe(config: RunConfig, run_dir: Path, device: str) -> str:
         f"tokens per step at most {prompts * n * longest:,} generated",
     ]
     allocation = to_allocation_config(config.coba, config.train.seed)
+    if config.coba.revisit.share:
+        revisit = config.coba.revisit
+        lines.append(
+            f"prompts         {revisit.share:.0%} of a step met before, at least {revisit.cooldown} steps apart"
+        )
     if allocation.pass_rate_source == "probe":
         lines.append(f"first wave      {allocation.probe_rollouts} rollouts per prompt, part of the budgets")
     warning = concentration_warning(prompts * n, allocation.smallest_budget, prompts, allocation.budget_max)

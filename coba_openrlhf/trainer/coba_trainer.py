@@ -1,11 +1,11 @@
 """The controller: one step after the other, with the next step's budgets solved on the side.
 
-step t    generate ── score ──┬── observe(t), allocate(t + 1)          CapabilityAllocator
+step t    generate ── score ──┬── observe(t), choose and allocate(t+1) CapabilityAllocator
                               └── experience, optimise(t), sync        PolicyActors (+ ReferenceActors)
 step t+1  generate with the budgets that are there already
 
 fit ─ _run_step ─┬─ generate_in_one_wave                  RolloutEngines generate and score
-                 ├─ _look_ahead                           object refs: observe(t), allocate(t + 1)
+                 ├─ _look_ahead                           object refs: observe(t), the next prompts, allocate(t + 1)
                  ├─ BasePPOTrainer.train_step             RaggedExperienceMaker, ppo_train, broadcast
                  └─ RunLog                                metrics.jsonl, allocations.parquet
 
@@ -44,9 +44,18 @@ TIMED_PHASES = ("generation", "make_experience", "ppo_train", "broadcast")
 
 @dataclass(frozen=True)
 class _Planned:
-    """A batch and the reference of its budgets; None if they wait for a first wave."""
+    """What the next step will be, while it is being worked out.
 
-    batch: PromptBatch
+    Attributes:
+        upcoming: The next prompts of the data.
+        ids_ref: Ids of the batch: the first of ``upcoming``, then those that come again.
+        num_revisited_ref: How many come again.
+        allocation_ref: Budgets of the batch; None if they wait for a first wave.
+    """
+
+    upcoming: PromptBatch
+    ids_ref: ray.ObjectRef
+    num_revisited_ref: ray.ObjectRef
     allocation_ref: ray.ObjectRef | None
 
 
@@ -157,7 +166,9 @@ class CobaTrainer(BasePPOTrainer):
     def _run_step(self, step: int, planned: _Planned) -> tuple[dict[str, object], _Planned | None, dict[str, object]]:
         """One step: its metrics, the next batch with its budgets under way, and what a checkpoint needs."""
         started = time.perf_counter()
-        generated = self._generate(planned)
+        batch, num_revisited = self._chosen(planned)
+        choice_seconds = time.perf_counter() - started
+        generated = self._generate(batch, planned.allocation_ref)
         rollouts, allocation = generated.rollouts, generated.allocation
         assert len(rollouts) == allocation.budget_P.sum(), "every budgeted rollout must come back"
 
@@ -178,11 +189,14 @@ class CobaTrainer(BasePPOTrainer):
             **rollouts.metrics(),
             "rollout/num_padding": float(num_padding),
             **{f"coba/{name}": value for name, value in ray.get(observed_ref).items()},
-            "coba/exposed_seconds": generated.exposed_seconds,
+            "coba/exposed_seconds": choice_seconds + generated.exposed_seconds,
+            "coba/revisited_rate": num_revisited / len(batch),
             **self._ledger.metrics(),
         }
         self._run_log.write_metrics(step, _numbers(metrics))
-        self._run_log.write_allocations(step, rollouts, allocation, self._allocation_config, generated.first_wave)
+        self._run_log.write_allocations(
+            step, rollouts, allocation, self._allocation_config, generated.first_wave, num_revisited
+        )
         client_states = {
             "global_step": step,
             "data_loader_state_dict": resume_point,
@@ -190,21 +204,31 @@ class CobaTrainer(BasePPOTrainer):
         }
         return metrics, next_planned, client_states
 
-    def _plan(self, batch: PromptBatch | None) -> _Planned | None:
-        """Ask for the budgets of ``batch`` without waiting for them."""
-        if batch is None:
+    def _plan(self, upcoming: PromptBatch | None) -> _Planned | None:
+        """Ask for the prompts of a batch and their budgets, without waiting for either."""
+        if upcoming is None:
             return None
+        group_size = self.args.rollout.n_samples_per_prompt
+        choice = self._allocator.choose_prompts.options(num_returns=2)
+        ids_ref, count_ref = choice.remote(upcoming.prompt_ids, group_size)
         if self._allocation_config.pass_rate_source == "probe":
-            return _Planned(batch, None)
-        return _Planned(batch, self._allocator.allocate.remote(batch.prompt_ids, self._total_budget(batch)))
+            return _Planned(upcoming, ids_ref, count_ref, None)
+        allocation_ref = self._allocator.allocate.remote(ids_ref, self._total_budget(upcoming))
+        return _Planned(upcoming, ids_ref, count_ref, allocation_ref)
+
+    def _chosen(self, planned: _Planned) -> tuple[PromptBatch, int]:
+        """The planned batch, and how many of its prompts come again, which are its last ones."""
+        prompt_ids, num_revisited = ray.get([planned.ids_ref, planned.num_revisited_ref])
+        self._stream.give_back(num_revisited)
+        return self._stream.batch_of(prompt_ids, planned.upcoming.episode), num_revisited
 
     def _total_budget(self, batch: PromptBatch) -> int:
         return len(batch) * self.args.rollout.n_samples_per_prompt
 
-    def _generate(self, planned: _Planned) -> GeneratedStep:
-        batch, options = planned.batch, self._generate_kwargs
-        if planned.allocation_ref is not None:
-            return generate_in_one_wave(self._generator, batch, planned.allocation_ref, **options)
+    def _generate(self, batch: PromptBatch, allocation_ref: ray.ObjectRef | None) -> GeneratedStep:
+        options = self._generate_kwargs
+        if allocation_ref is not None:
+            return generate_in_one_wave(self._generator, batch, allocation_ref, **options)
         probe_rollouts, total = self._allocation_config.probe_rollouts, self._total_budget(batch)
         return generate_in_two_waves(self._generator, batch, self._allocator, total, probe_rollouts, **options)
 

@@ -55,6 +55,7 @@ class RunLog:
         allocation: Allocation,
         config: AllocationConfig,
         first_wave: RolloutBatch | None = None,
+        num_revisited: int = 0,
     ) -> None:
         """One row per prompt: what was believed, the budget, the outcome and the cost.
 
@@ -64,6 +65,7 @@ class RunLog:
             allocation: Budgets and the estimates they were made from.
             config: What counts as a success.
             first_wave: The part of the rollouts that the estimates include.
+            num_revisited: The batch's last prompts, which came again out of turn.
         """
         num_prompts = len(rollouts.batch)
         estimates = allocation.estimates
@@ -81,6 +83,7 @@ class RunLog:
                 "policy_version": np.full(num_prompts, step - 1),
                 "prompt_id": ids,
                 "datasource": rollouts.batch.datasources,
+                "revisited": np.arange(num_prompts) >= num_prompts - num_revisited,
                 "pass_rate": estimates.pass_rate_P,
                 "posterior_success": estimates.success_P,
                 "posterior_failure": estimates.failure_P,

@@ -1,5 +1,8 @@
 """The stream can be stopped and continued anywhere."""
 
+import itertools
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,3 +124,76 @@ def test_ended_stream_stays_ended():
     resumed = PromptStream(dataset_of(2), 2, 1, 0)
     resumed.load_state_dict(stream.state_dict())
     assert next(resumed, None) is None
+
+
+def run_with_revisits(stream, gives_back, stop=None):
+    """Ids that were kept of every batch, and the sizes of the batches."""
+    kept, sizes = [], []
+    while stop is None or len(sizes) < stop:
+        batch = next(stream, None)
+        if batch is None:
+            break
+        back = gives_back(len(batch))
+        stream.give_back(back)
+        kept.append(batch.prompt_ids[: len(batch) - back])
+        sizes.append(len(batch))
+        assert len(set(batch.prompt_ids)) == len(batch)
+    return kept, sizes
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1), st.data())
+def test_giving_back_keeps_sizes_order_and_restarts(num_prompts, batch_size, num_episodes, seed, data):
+    dataset = dataset_of(num_prompts)
+    rng = np.random.default_rng(seed)
+    gives_back = [int(rng.integers(0, size + 1)) for size in range(10) for _ in range(40)]
+
+    def give(step, size):
+        return gives_back[size * 40 + step % 40]
+
+    def run(stream, first=0, stop=None):
+        steps = iter(range(first, 10**6))
+        return run_with_revisits(stream, lambda size: give(next(steps), size), stop)
+
+    kept, sizes = run(PromptStream(dataset, batch_size, num_episodes, 3))
+    assert sizes == [len(batch) for batch in PromptStream(dataset, batch_size, num_episodes, 3)]
+    # What was kept is the order of the data, in which a second visit within one batch is passed over.
+    order = iter([i for batch in PromptStream(dataset, batch_size, num_episodes, 3) for i in batch.prompt_ids])
+    for ids in kept:
+        for prompt_id in ids:
+            assert any(prompt_id == other for other in order)
+    stopped = data.draw(st.integers(0, len(sizes)))
+    first, second = (PromptStream(dataset_of(num_prompts), batch_size, num_episodes, 3) for _ in range(2))
+    head, _ = run(first, stop=stopped)
+    second.load_state_dict(first.state_dict())
+    tail, _ = run(second, first=stopped)
+    assert head + tail == kept
+
+
+def test_half_given_back_goes_through_the_data_half_as_fast():
+    stream = PromptStream(dataset_of(8), 4, 4, 0)
+    kept, sizes = run_with_revisits(stream, lambda size: size // 2)
+    assert sizes == [4] * 8
+    assert [sorted(itertools.chain(*kept[i : i + 4])) for i in (0, 4)] == [sorted(dataset_of(8).prompt_ids)] * 2
+
+
+def test_changed_data_after_giving_back_starts_the_episode_of_the_run_again():
+    stream = PromptStream(dataset_of(8), 4, 4, 0)
+    run_with_revisits(stream, lambda size: size // 2, stop=5)
+    resumed = PromptStream(dataset_of(12), 4, 4, 0)
+    assert not resumed.load_state_dict(stream.state_dict())
+    assert resumed.num_remaining == 6  # two of four episodes
+
+
+def test_a_batch_by_ids_has_its_columns():
+    stream = PromptStream(dataset_of(8), 4, 1, 0)
+    ids = dataset_of(8).prompt_ids
+    batch = stream.batch_of([ids[5], ids[2]], 7)
+    assert (batch.prompts, batch.labels, batch.episode) == (["p5", "p2"], ["5", "2"], 7)
+
+
+def test_a_state_of_another_version_is_refused():
+    state = PromptStream(dataset_of(8), 2, 1, 0).state_dict()
+    del state["num_batches"]
+    with pytest.raises(ValueError, match="lacks num_batches"):
+        PromptStream(dataset_of(8), 2, 1, 0).load_state_dict(state)

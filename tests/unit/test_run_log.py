@@ -37,7 +37,7 @@ def write_steps(log, steps):
     rollouts = rollout_batch([2, 3], [1, 0, np.nan, 0.5, 1], lengths=[1, 2, 3, 4, 5])
     for step in steps:
         log.write_metrics(step, {"x": float(step)})
-        log.write_allocations(step, pad_rollouts(rollouts, 4), allocation_of([2, 3]), CONFIG)
+        log.write_allocations(step, pad_rollouts(rollouts, 4), allocation_of([2, 3]), CONFIG, num_revisited=1)
 
 
 def metric_rows(run_dir):
@@ -52,6 +52,7 @@ def test_one_row_per_prompt_and_step(tmp_path):
         "policy_version": [0, 0, 1, 1],
         "prompt_id": ["p0", "p1"] * 2,
         "datasource": ["a", "b"] * 2,
+        "revisited": [False, True] * 2,
         "pass_rate": [0, 0.125] * 2,
         "posterior_success": [1, 1.125] * 2,
         "posterior_failure": [2, 2.125] * 2,
