@@ -11,7 +11,11 @@ import torch
 from .local_ray import LocalRay
 
 NUM_PROMPTS = 10
-WITH_KL_AND_CHECKPOINTS = ["--algo.kl.init_coef", "0.01", "--ckpt.save_steps", "2", "--ckpt.max_num", "4"]
+FINISHED_RUN = [
+    *("--algo.kl.init_coef", "0.01"),
+    *("--ckpt.save_steps", "2", "--ckpt.max_num", "4"),
+    *("--coba.revisit.share", "0.5", "--coba.revisit.cooldown", "1"),
+]
 REWARDS = Path(__file__).parent
 
 
@@ -89,7 +93,7 @@ def finished_run(local_ray, options, tiny, tmp_path_factory) -> FinishedRun:
     from coba_openrlhf.config import check, load_config
 
     run_dir = tmp_path_factory.mktemp("run")
-    extra = [*WITH_KL_AND_CHECKPOINTS, "--eval.dataset", str(tiny / "eval.jsonl"), "--eval.n_samples_per_prompt", "2"]
+    extra = [*FINISHED_RUN, "--eval.dataset", str(tiny / "eval.jsonl"), "--eval.n_samples_per_prompt", "2"]
     extra += ["--ckpt.best_metric_key", "none", "--coba.run_dir", str(run_dir)]
     config, _ = load_config(options + extra)
     check(config)

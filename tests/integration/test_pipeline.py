@@ -27,10 +27,21 @@ def test_every_step_spends_exactly_its_total(finished_run, steps):
 
 def test_budgets_become_ragged_once_prompts_have_a_history(finished_run):
     table = pq.read_table(finished_run.run_dir / "allocations.parquet").to_pandas()
-    first, second = table[table.step <= STEPS_PER_EPISODE], table[table.step > STEPS_PER_EPISODE]
-    assert set(first.budget) == {4}
-    assert second.groupby("step")["budget"].nunique().max() > 1
-    assert set(first.prompt_id) == set(second.prompt_id) and first.prompt_id.nunique() == NUM_PROMPTS
+    assert set(table[~table.seen].groupby("step")["budget"].nunique()) == {1}
+    assert table[table.step > STEPS_PER_EPISODE].groupby("step")["budget"].nunique().max() > 1
+
+
+def test_prompts_come_again_from_the_third_step_on(finished_run):
+    """Then the step before is not all that was met; two of the third step's prompts are one regular and one other."""
+    table = pq.read_table(finished_run.run_dir / "allocations.parquet").to_pandas()
+    assert table.groupby("step")["revisited"].sum().tolist() == [0, 0, 1, 2, 2, 1]
+    regular = table[~table.revisited].prompt_id.tolist()
+    assert len(set(regular[:NUM_PROMPTS])) == NUM_PROMPTS, "the data goes on in its own order"
+    met = {step: set(rows.prompt_id) for step, rows in table.groupby("step")}
+    for step, rows in table[table.revisited].groupby("step"):
+        assert set(rows.prompt_id) <= set.union(*(met[s] for s in range(1, step))) - met[step - 1]
+    logged = [row for row in read_metrics(finished_run.run_dir) if "policy_loss" in row]
+    assert [row["coba/revisited_rate"] for row in logged] == [0, 0, 0.5, 0.5, 0.5, 0.5]
 
 
 def test_a_short_batch_is_padded_and_trained(steps):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from .conftest import WITH_KL_AND_CHECKPOINTS, read_metrics
+from .conftest import FINISHED_RUN, read_metrics
 from .local_ray import ROOT, environment
 
 
@@ -23,7 +23,7 @@ def test_resume_continues_with_the_same_budgets(finished_run, local_ray, options
     shutil.rmtree(resumed / "checkpoints/_actor/global_step6")
     (resumed / "checkpoints/_actor/latest").write_text("global_step4")
     existing = shared_memory()
-    extra = [*WITH_KL_AND_CHECKPOINTS, "--ckpt.load_enable", "--coba.run_dir", str(resumed)]
+    extra = [*FINISHED_RUN, "--ckpt.load_enable", "--coba.run_dir", str(resumed)]
     done = subprocess.run(
         [sys.executable, "-m", "coba_openrlhf.train_grpo", *options, *extra],
         capture_output=True,
@@ -39,7 +39,8 @@ def test_resume_continues_with_the_same_budgets(finished_run, local_ray, options
     assert [r["step"] for r in read_metrics(resumed) if "policy_loss" in r] == [1, 2, 3, 4, 5, 6]
     before = pq.read_table(finished_run.run_dir / "allocations.parquet").to_pandas()
     after = pq.read_table(resumed / "allocations.parquet").to_pandas()
-    columns = ["prompt_id", "pass_rate", "budget"]
+    columns = ["prompt_id", "revisited", "pass_rate", "budget"]
     assert after[after.step == 5][columns].equals(before[before.step == 5][columns])
-    assert after.prompt_id.tolist() == before.prompt_id.tolist()
+    # What comes again in step 6 depends on answers of step 5, which two engines need not sample alike.
+    assert after[~after.revisited].prompt_id.tolist() == before[~before.revisited].prompt_id.tolist()
     assert read_metrics(resumed)[-1]["ledger/rollouts"] == 80
