@@ -4,6 +4,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import sys
 import threading
 import time
@@ -47,7 +48,8 @@ class Cell:
         """File name: readable, and different for every difference in the settings."""
         settings = json.dumps([VERSION, asdict(self)], sort_keys=True)
         digest = hashlib.sha256(settings.encode()).hexdigest()[:10]
-        return f"{self.regime.name}-n{self.regime.group_size}-{self.rule.name}-{digest}.parquet"
+        readable = f"{self.regime.name}-n{self.regime.group_size}-{self.rule.name}"
+        return f"{re.sub(r'[^a-zA-Z0-9_ ,.-]', '_', readable)}-{digest}.parquet"
 
 
 def run_cells(cells: Sequence[Cell], folder: Path, workers: int) -> None:

@@ -2,7 +2,7 @@
 
 # Legend: S = seeds, E = evaluations of a run.
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,33 @@ def render(regime: Regime, outcomes: Sequence[Outcome]) -> str:
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def render_summary(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
+    """Markdown of all regimes: differences of final accuracy to the first rule, clear ones in bold."""
+    bases = [row[0] for row in outcomes.values()]
+    accuracies = [f"{base.accuracy_SE[:, -1].mean():.3f}" for base in bases]
+    shares = [f"{base.columns['signal_prompts']:.2f}" for base in bases]
+    compared = [differences(row) for row in outcomes.values()]
+    rules = [outcome.cell.rule.name for outcome in next(iter(outcomes.values()))]
+    rows = [
+        ["rule", *outcomes],
+        ["---"] * (1 + len(outcomes)),
+        [f"{rules[0]}: accuracy", *accuracies],
+        [f"{rules[0]}: prompts with signal", *shares],
+        *([name, *(_difference(*row[index]) for row in compared)] for index, name in enumerate(rules[1:])),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def render_learning_rates(table: Table, seeds: tuple[int, ...], folder: Path) -> str:
+    """Markdown of the runs that the learning rates were chosen by: mean final accuracy at each rate."""
+    rows = [["rule", *(regime.name for regime in table.regimes)], ["---"] * (1 + len(table.regimes))]
+    for rule in table.rules:
+        cells = [[Cell(regime, rule, rate, seeds) for rate in LEARNING_RATES] for regime in table.regimes]
+        means = [[read_outcome(cell, folder).accuracy_SE[:, -1].mean() for cell in row] for row in cells]
+        rows.append([rule.name, *(" / ".join(f"{mean:.3f}" for mean in row) for row in means)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _difference(interval: Interval, p: float) -> str:

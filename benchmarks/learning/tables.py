@@ -45,6 +45,26 @@ VARIANTS = (
     Rule("mixedhard, probe", {**MIXEDHARD, "pass_rate_source": "probe"}),
     Rule("even revisit", {"strategy": "uniform", **REMEMBERED}, revisit={"sharpness": 0}),
 )
+CURVES = {rule.name for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, REVISIT)} | {
+    "knapsack",
+    "mixed",
+    "revisit, mixedhard, prompt weights",
+}
+# What in the published rule makes it lose or win.
+CAUSES = (
+    UNIFORM,
+    COBA,
+    COBA_BY_PROMPT,
+    Rule("coba, cap 2n", max_share=2.0),
+    Rule("coba, cap 4n", max_share=4.0),
+    Rule("coba, at least n/2", min_share=0.5),
+    Rule("coba, cap 2n, at least n/2", min_share=0.5, max_share=2.0),
+    Rule("coba, tau 0.5, kappa 4", {"tau": 0.5, "kappa": 4.0}),
+    Rule("coba, tau 0.5", {"tau": 0.5}),
+    Rule("coba, kappa 4", {"kappa": 4.0}),
+    Rule("coba, posterior", POSTERIOR),
+    Rule("coba, posterior, optimism 1", {**POSTERIOR, "optimism": 1.0}),
+)
 HALF = (
     UNIFORM,
     *(
@@ -80,12 +100,30 @@ class Table:
     regimes: tuple[Regime, ...]
     rules: tuple[Rule, ...]
 
+    @property
+    def drawn(self) -> list[str]:
+        """Rules whose curves are drawn: more than these are no longer told apart."""
+        names = [rule.name for rule in self.rules]
+        return [name for name in names if name in CURVES] if len(names) > 8 else names
 
+
+# The published ratio of prompts to rollouts in miniature: the same 2,048 prompts, and as many rollouts in all.
+LARGE_BATCHES = tuple(
+    Regime(f"{count} prompts", "mode_2048", 16, 8192 // count, num_prompts=count) for count in (32, 256, 512)
+)
 TABLES = {
     "n4": Table("Budget rules, 4 rollouts per prompt", regimes(4, 200), RULES + VARIANTS),
     "n8": Table("Budget rules, 8 rollouts per prompt", regimes(8, 120), RULES),
     "n16": Table("Budget rules, 16 rollouts per prompt", regimes(16, 80), RULES),
     "half": Table("Half the rollouts against uniform with 8", regimes(8, 120), HALF),
+    "causes": Table(
+        "What makes coba lose or win, 8 rollouts per prompt",
+        tuple(regime for regime in regimes(8, 120) if regime.name in ("saturated", "ladder", "recall")),
+        CAUSES,
+    ),
+    "batches": Table(
+        "Small and large batches, 16 rollouts per prompt", LARGE_BATCHES, (UNIFORM, COBA, COBA_BY_PROMPT, REVISIT)
+    ),
 }
 
 # Learning rates are chosen per rule and regime, on seeds that no table reports.

@@ -168,20 +168,42 @@ def test_a_cell_is_trained_once_and_other_settings_are_another_cell(tmp_path, ca
     assert "1 of 1 cells to train" in capsys.readouterr().err
     run_cells([cell], tmp_path, 1)
     assert "0 of 1 cells to train" in capsys.readouterr().err
+    assert "/" not in replace(cell, rule=Rule("at least n/2")).name
     assert replace(cell, rule=Rule("coba", {"tau": 4.0})).name != cell.name != replace(cell, learning_rate=2e-3).name
+
+
+# Every table with a few of its regimes, so that together they have each of the six.
+SMOKE = {"n4": (0,), "n8": (1, 2), "n16": (3,), "half": (4, 5), "causes": (0,), "batches": (0,)}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_runs_small(name, tmp_path):
-    """Each table with two of the six regimes, so that all three together have every one."""
-    start = list(TABLES).index(name) % 3
-    table = replace(TABLES[name], regimes=TABLES[name].regimes[start::3])
+    table = replace(TABLES[name], regimes=tuple(TABLES[name].regimes[index] for index in SMOKE[name]))
+    count = len(table.regimes)
     text = make_table(name, table, tmp_path, 2, smoke=True)
-    assert text.count("\n| uniform |") == 2 and all(f"\n| {rule.name} |" in text for rule in table.rules)
+    assert text.count("\n| uniform |") == count + 1 and all(f"\n| {rule.name} |" in text for rule in table.rules)
+    assert "\n| uniform: accuracy |" in text
     assert {path.name for path in tmp_path.glob(f"{name}*")} == {
         f"{name}.md", f"{name}-curves.png", f"{name}-differences.png",
     }  # fmt: skip
-    assert len(list((tmp_path / "cells").iterdir())) == 2 * len(table.rules) * (len(LEARNING_RATES) + 1)
+    assert len(list((tmp_path / "cells").iterdir())) == count * len(table.rules) * (len(LEARNING_RATES) + 1)
+
+
+def test_smoke_runs_have_every_regime():
+    assert {TABLES[name].regimes[index].name for name in ("n4", "n8", "n16", "half") for index in SMOKE[name]} == {
+        regime.name for regime in TABLES["n4"].regimes
+    }
+
+
+def test_revisits_change_what_is_met_once_there_is_a_step_to_draw_from(tmp_path):
+    regime, uniform = Regime("recall", "recall", 4, 6, warm_up_steps=2), {"strategy": "uniform"}
+    with_and_without = [
+        train(regime, rule, 1e-3, [0], tmp_path, evaluations=6)
+        for rule in (Rule("revisit", uniform, revisit={}), Rule("uniform", uniform))
+    ]
+    same = [a["accuracy"] == b["accuracy"] for a, b in zip(*with_and_without, strict=True)]
+    # 32 of 96 visited prompts are not of the last two steps when the fourth step begins.
+    assert same == [True] * 4 + [False] * 3
 
 
 def test_estimates_can_be_read_without_allocating():

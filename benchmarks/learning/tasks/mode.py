@@ -17,13 +17,15 @@ class Mode(Task):
 
     Args:
         pass_rates: Of the base model, one per letter.
+        num_prompts: Training prompts.
     """
 
     prompt_length = 1 + NUM_DIGITS
     answer_length = NUM_DIGITS
     warm_up_steps = 600
 
-    def __init__(self, pass_rates: tuple[float, ...]) -> None:
+    def __init__(self, pass_rates: tuple[float, ...], num_prompts: int = 512) -> None:
+        self.num_prompts = num_prompts
         self._pass_rates = np.array(pass_rates)
         self.levels = tuple(f"{rate:g}" for rate in pass_rates)
 
