@@ -196,7 +196,7 @@ def test_smoke_runs_have_every_regime():
 
 
 def test_revisits_change_what_is_met_once_there_is_a_step_to_draw_from(tmp_path):
-    regime, uniform = Regime("recall", "recall", 4, 6, warm_up_steps=2), {"strategy": "uniform"}
+    regime, uniform = Regime("recall", "recall", 4, 6, warm_up_steps=300), {"strategy": "uniform"}
     with_and_without = [
         train(regime, rule, 1e-3, [0], tmp_path, evaluations=6)
         for rule in (Rule("revisit", uniform, revisit={}), Rule("uniform", uniform))
