@@ -40,6 +40,7 @@ VALID = [
     {"ckpt.best_metric_key": "none"},
     {"ckpt.best_metric_key": "eval_default_pass4", "eval.dataset": "x"},
     {"eval.steps": 5, "ckpt.save_steps": 1},
+    {"coba.revisit.share": 0.5, "coba.revisit.cooldown": 0, "coba.revisit.sharpness": 0.0},
 ]
 
 
@@ -108,6 +109,10 @@ REFUSED = [
     ({"coba.tau_min": 9.0, "coba.tau_max": 8.0}, ["coba.tau_min must be <= coba.tau_max", "9.0 > 8.0"]),
     ({"coba.perturbation": 1.0}, ["coba.perturbation must be", "1.0"]),
     ({"coba.pass_rate.decay": 0.0}, ["coba.pass_rate.decay must be", "0.0"]),
+    ({"coba.revisit.share": 1.0}, ["coba.revisit.share must be", "1.0"]),
+    ({"coba.revisit.share": math.nan}, ["coba.revisit.share must be", "nan"]),
+    ({"coba.revisit.cooldown": -1}, ["coba.revisit.cooldown must be", "-1"]),
+    ({"coba.revisit.sharpness": 101.0}, ["coba.revisit.sharpness must be", "101.0"]),
     ({"coba.pass_rate.optimism": -1.0}, ["coba.pass_rate.optimism must be", "-1.0"]),
     (
         {"coba.pass_rate.source": "probe", "coba.pass_rate.probe_rollouts": 9},
