@@ -69,8 +69,9 @@ class PromptRevisits:
         self._recent: deque[list[PromptId]] = deque(maxlen=self._cooldown)
 
     def count(self, allocator: Allocator, num_prompts: int) -> int:
-        """How many prompts of a step are visited again: none before a step's worth of them can be drawn from."""
-        return round(self._share * num_prompts) if len(self._drawable(allocator)) >= num_prompts else 0
+        """How many prompts of a step come again: none before a step's worth can be drawn from, and never all."""
+        wanted = min(round(self._share * num_prompts), num_prompts - 1)
+        return wanted if wanted and len(self._drawable(allocator)) >= num_prompts else 0
 
     def draw(
         self, allocator: Allocator, regular_ids: Iterable[PromptId], count: int, group_size: float
@@ -79,7 +80,7 @@ class PromptRevisits:
 
         Args:
             allocator: Knows what was visited, and how it went.
-            regular_ids: The other prompts of the step.
+            regular_ids: The other prompts of the step, at least one.
             count: As ``self.count`` told.
             group_size: Mean rollouts of a group.
 

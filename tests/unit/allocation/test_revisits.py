@@ -73,6 +73,11 @@ def test_nothing_is_revisited_before_a_step_can_be_drawn():
     assert PromptRevisits(share=0).count(allocator, 4) == 0
 
 
+@pytest.mark.parametrize(("num_prompts", "count"), [(1, 0), (2, 1), (4, 3), (100, 99), (200, 198)])
+def test_every_step_goes_on_in_the_data(num_prompts, count):
+    assert PromptRevisits(share=0.99).count(allocator_of([1] * 200, rollouts=2), num_prompts) == count
+
+
 def test_solved_and_hopeless_prompts_are_seldom_drawn_and_never_shut_out():
     allocator = allocator_of([20] * 40 + [8] * 10, rollouts=20)
     revisits = PromptRevisits(cooldown=0)
