@@ -8,6 +8,7 @@ Everything that was trained is kept in ``--out`` and used again; a run that was 
 
 import argparse
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +29,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/learning"), help="results and base models")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes, one core each")
     parser.add_argument("--smoke", action="store_true", help="two seeds and a few steps: only shows that it runs")
+    parser.add_argument("--publish", type=Path, help="a folder that gets a copy of the tables and pictures")
     arguments = parser.parse_args(argv)
     if arguments.workers < 1:
         parser.error(f"--workers must be >= 1, got {arguments.workers}")
     for name in TABLES if arguments.table == "all" else [arguments.table]:
         print(make_table(name, TABLES[name], arguments.out, arguments.workers, arguments.smoke))
+        if arguments.publish:
+            arguments.publish.mkdir(parents=True, exist_ok=True)
+            for file in (f"{name}.md", f"{name}-curves.png", f"{name}-differences.png"):
+                shutil.copy(arguments.out / file, arguments.publish / file)
 
 
 def make_table(name: str, table: Table, folder: Path, workers: int, smoke: bool = False) -> str:
