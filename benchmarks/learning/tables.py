@@ -17,6 +17,9 @@ COBA = Rule("coba")
 COBA_BY_PROMPT = Rule("coba, prompt weights", weighting="prompt")
 MIXEDHARD_BY_PROMPT = Rule("mixedhard, prompt weights", MIXEDHARD, weighting="prompt")
 REVISIT = Rule("revisit", {"strategy": "uniform", **REMEMBERED}, revisit={})
+PROBED = {**MIXEDHARD, "pass_rate_source": "probe"}
+PROBE = Rule("mixedhard, probe", PROBED)
+REVISIT_AND_PROBE = Rule("revisit, mixedhard, probe", {**PROBED, "pass_rate_decay": 0.98}, revisit={})
 
 RULES = (
     UNIFORM,
@@ -30,7 +33,9 @@ RULES = (
     Rule("gvm", {"strategy": "gvm"}),
     Rule("mixed", {"strategy": "mixed", **POSTERIOR}),
     MIXEDHARD_BY_PROMPT,
+    PROBE,
     REVISIT,
+    REVISIT_AND_PROBE,
     Rule("revisit, mixedhard, prompt weights", MIXEDHARD, "prompt", revisit={}),
     Rule("revisit, coba, prompt weights", REMEMBERED, "prompt", revisit={}),
 )
@@ -42,12 +47,10 @@ VARIANTS = (
     Rule("linear_decay", {"strategy": "linear_decay"}),
     Rule("explore_then_exploit", {"strategy": "explore_then_exploit"}),
     Rule("mixedhard", MIXEDHARD),
-    Rule("mixedhard, probe", {**MIXEDHARD, "pass_rate_source": "probe"}),
     Rule("even revisit", {"strategy": "uniform", **REMEMBERED}, revisit={"sharpness": 0}),
 )
-CURVES = {rule.name for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, REVISIT)} | {
+CURVES = {rule.name for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, PROBE, REVISIT)} | {
     "knapsack",
-    "mixed",
     "revisit, mixedhard, prompt weights",
 }
 # What in the published rule makes it lose or win.
@@ -69,7 +72,7 @@ HALF = (
     UNIFORM,
     *(
         replace(rule, name=f"{rule.name}, half", rollouts=0.5)
-        for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, REVISIT)
+        for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, PROBE, REVISIT)
     ),
 )
 
@@ -122,7 +125,9 @@ TABLES = {
         CAUSES,
     ),
     "batches": Table(
-        "Small and large batches, 16 rollouts per prompt", LARGE_BATCHES, (UNIFORM, COBA, COBA_BY_PROMPT, REVISIT)
+        "Small and large batches, 16 rollouts per prompt",
+        LARGE_BATCHES,
+        (UNIFORM, COBA, COBA_BY_PROMPT, PROBE, REVISIT),
     ),
 }
 
