@@ -1,6 +1,6 @@
 """Which rule teaches more through the whole pipeline: the quickstart's task with Ray, vLLM and DeepSpeed.
 
-    python -m benchmarks.pipeline_learning            # 3 rules x 5 seeds, about 45 minutes of two cores
+    python -m benchmarks.pipeline_learning            # 4 rules x 5 seeds, about an hour of two cores
 
 Every seed has a base model, problems and draws of its own; the rules of a seed start from the same. All runs have the
 same steps and rollouts. A killed comparison continues: finished runs are kept.
@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 RULES: dict[str, dict[str, object]] = {
     "uniform": {"coba.strategy": "uniform"},
     "coba": {"coba.strategy": "coba"},
+    "mixedhard, probe": {"coba.strategy": "mixedhard", "coba.pass_rate.source": "probe"},
     "revisit": {"coba.strategy": "uniform", "coba.revisit.share": 0.5, "coba.pass_rate.decay": 0.98},
 }
 METRIC = "eval_graded_arithmetic_pass1"
@@ -34,7 +35,7 @@ METRIC = "eval_graded_arithmetic_pass1"
 
 def train(rule: str, seed: int, folder: Path, more: Sequence[str]) -> Path:
     """Run the job if ``folder`` does not have it yet; returns the run's folder."""
-    run_dir, data = folder / f"{rule}-seed{seed}", folder / f"data-seed{seed}"
+    run_dir, data = folder / f"{rule.replace(', ', '-')}-seed{seed}", folder / f"data-seed{seed}"
     if (run_dir / "finished").exists():
         return run_dir
     shutil.rmtree(run_dir, ignore_errors=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import results_file
+from benchmarks import pipeline_learning, results_file
 from benchmarks.allocation import TWINS, agreement_row
 from benchmarks.oracles import numpy_scalar_value, scalar_value
 from benchmarks.timing import Contestant, interleave
@@ -59,3 +59,35 @@ def test_sections_are_replaced_one_by_one(tmp_path, monkeypatch):
     assert (tmp_path / "results.md").read_text() == (
         f"# Benchmark results\n\n## A\n\nnew\n\n{made}\n\n## B\n\nother\n\n### Part\n\nmore\n\n{made}\n"
     )
+
+
+def test_a_run_of_the_pipeline_is_read_from_its_log(tmp_path):
+    seconds = {f"ledger/seconds_{name}": 1.0 for name in ("generation", "make_experience", "ppo_train", "broadcast")}
+    step = {"timing/step_total": 1.0, "coba/effective_group_rate": 0.25, "ledger/rollouts": 8, **seconds}
+    rows = [
+        {"step": 0, pipeline_learning.METRIC: 0.4},
+        {"step": 1, **step, "ledger/generated_tokens": 40, "ledger/trained_tokens": 0},
+        {
+            "step": 2,
+            **step,
+            "coba/effective_group_rate": 0.75,
+            "ledger/generated_tokens": 80,
+            "ledger/trained_tokens": 20,
+        },
+        {"step": 2, pipeline_learning.METRIC: 0.7},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert pipeline_learning.outcome(tmp_path) == {
+        "before": 0.4, "after": 0.7, "rollouts": 8, "tokens": 80, "trained": 0.25, "signal": 0.5, "seconds": 4.0,
+    }  # fmt: skip
+
+
+def test_rules_of_the_pipeline_are_compared_seed_by_seed():
+    def runs(*after):
+        rest = {"rollouts": 8.0, "tokens": 80.0, "trained": 0.25, "signal": 0.5, "seconds": 4.0}
+        return [{"before": 0.4, "after": value, **rest} for value in after]
+
+    text = pipeline_learning.table({"uniform": runs(0.1, 0.5, 0.9), "better": runs(0.2, 0.6, 1.0)})
+    uniform, better = text.splitlines()[-2:]
+    assert "0.400 -> 0.500 | 0.100 0.500 0.900 |  |  |" in uniform
+    assert "+0.100 [+0.100, +0.100] | 0.250 | 0.50 | 8 | 80 | 0.25 | 4 |" in better
