@@ -16,6 +16,8 @@ EXTRA = {
     "coba.pass_rate.probe_rollouts": 2,
     "coba.strategy": "examples/rules/most_uncertain.py:MostUncertain",
     "coba.group_weight": "prompt",
+    "coba.revisit.share": 0.5,
+    "coba.revisit.cooldown": 0,
     "coba.budget.max": 8,
     "train.num_episodes": 1,
     "ckpt.save_steps": 2,
@@ -60,6 +62,7 @@ def test_both_waves_are_one_batch_of_the_same_total(run_dir, table):
     assert [s["rollout/num_samples"] for s in steps] == [16, 16, 8]
     assert steps[-1]["ledger/rollouts"] == 40
     assert table.groupby("step")["budget"].sum().tolist() == [16, 16, 8]
+    assert table.groupby("step")["revisited"].sum().tolist() == [0, 2, 1]
     assert (table.scored == table.budget).all()
     assert (table.wave_scored == 2).all()
     assert (table.wave_successes <= table.successes).all()
@@ -104,7 +107,9 @@ def test_resume_with_edited_removed_and_added_rows(run_dir, train, tiny, tmp_pat
     changed.write_text("".join([edited, *rows[1:4], *rows[5:8], rows[9], added]))
     resumed = tmp_path / "run"
     shutil.copytree(run_dir, resumed)
-    output = train(resumed, "--ckpt.load_enable", "--data.prompt_dataset", str(changed))
+    # Without revisits from here on, so that the three steps have all nine prompts.
+    extra = ["--data.prompt_dataset", str(changed), "--coba.revisit.share", "0"]
+    output = train(resumed, "--ckpt.load_enable", *extra)
     assert "resumed after step 2 of 5" in output
     assert "training prompts changed since the checkpoint: 1 added, 2 removed, 1 edited" in output
     after = pq.read_table(resumed / "allocations.parquet").to_pandas()
