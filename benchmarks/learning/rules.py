@@ -1,4 +1,4 @@
-"""What the tables compare: budget rules with their estimates, weights and revisit of prompts."""
+"""What the tables compare: budget rules with their estimates, weights and revisits."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,6 +1,7 @@
 """Rollout budgets: numpy, numba and the standard library only, usable from any training loop."""
 
-from .allocator import Allocator, concentration_warning
+from .allocator import Allocator
+from .concentration import concentration_warning
 from .config import STRATEGY_NAMES, AllocationConfig
 from .data_change import DataChange
 from .gains import Gains

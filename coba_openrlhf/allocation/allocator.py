@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .calibration import brier_score, calibrate
 from .capability import CapabilityWindow
 from .checks import check_column, check_int, check_keys, check_prompt_ids, check_saved_ids, check_total
+from .concentration import concentration_warning
 from .config import AllocationConfig
 from .data_change import DataChange, compare_data
 from .estimates import PromptId, make_history
@@ -27,8 +28,6 @@ from .strategies import STRATEGIES, make_strategy, saved_settings
 from .types import Allocation
 
 STATE_VERSION = 2
-# Beyond this share of a step, one prompt's group is most of an optimiser batch.
-CONCENTRATED = 0.2
 
 
 class Allocator:
@@ -393,18 +392,3 @@ def _budget_metrics(allocation: Allocation) -> dict[str, float]:
     if not isnan(allocation.shadow_price):
         metrics["shadow_price"] = allocation.shadow_price
     return metrics
-
-
-def concentration_warning(total_budget: int, budget_min: int, num_prompts: int, budget_max: int) -> str | None:
-    """What to tell a user whose bounds let one prompt take more than a fifth of a step; None if they do not."""
-    most = min(budget_max, total_budget - (num_prompts - 1) * budget_min)
-    if most <= CONCENTRATED * total_budget:
-        return None
-    within = int(CONCENTRATED * total_budget)
-    # Few prompts cannot share a step without taking more each: then no maximum helps.
-    is_possible = within >= budget_min and num_prompts * within >= total_budget
-    return (
-        f"budget_max lets one prompt have {most} of {total_budget} rollouts, {most / total_budget:.0%} of a step "
-        f"(more than {CONCENTRATED:.0%}): such a step learns from a few prompts only"
-        + (f"; {within} would keep it within" if is_possible else "")
-    )

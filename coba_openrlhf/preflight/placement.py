@@ -33,7 +33,7 @@ def describe(config: RunConfig, run_dir: Path, device: str) -> str:
     if config.coba.revisit.share:
         revisit = config.coba.revisit
         lines.append(
-            f"prompts         {revisit.share:.0%} of a step met before, at least {revisit.cooldown} steps apart"
+            f"prompts         {revisit.share:.0%} of a step met before, but not in the last {revisit.cooldown} step(s)"
         )
     if allocation.pass_rate_source == "probe":
         lines.append(f"first wave      {allocation.probe_rollouts} rollouts per prompt, part of the budgets")

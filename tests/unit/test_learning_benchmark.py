@@ -1,13 +1,19 @@
 """The learning benchmark: seeds that share nothing, right answers, the training job's advantages, honest statistics."""
 
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
-from benchmarks.learning.__main__ import make_table
+from benchmarks.learning.__main__ import main, make_table
 from benchmarks.learning.base_models import load_or_warm_up, make_policies, warm_up
 from benchmarks.learning.cells import Cell, run_cells
 from benchmarks.learning.grpo import Learner, _distinct, roll_out
@@ -217,3 +223,49 @@ def test_estimates_can_be_read_without_allocating():
     assert (allocator.allocate(["b", "new", "a"], 12).pass_rate_P == estimates.pass_rate_P).all()
     with pytest.raises(ValueError, match="prompt_ids"):
         allocator.estimate([])
+
+
+def test_workers_end_with_a_killed_parent(tmp_path):
+    script = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "from benchmarks.learning.cells import Cell, run_cells\n"
+        "from benchmarks.learning.rules import Rule\nfrom benchmarks.learning.training import Regime\n"
+        "if __name__ == '__main__':\n"
+        "    run_cells([Cell(Regime('mode', 'mode', 4, 10**6), Rule('coba'), 1e-3, (0,))], Path(sys.argv[1]), 1)\n"
+    )
+    (tmp_path / "endless.py").write_text(script)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    parent = subprocess.Popen([sys.executable, tmp_path / "endless.py", tmp_path], env=environment)
+    try:
+        workers = wait_for(
+            lambda: [p for p in psutil.Process(parent.pid).children() if "spawn_main" in str(p.cmdline())]
+        )
+        time.sleep(5)  # so that the worker has begun: before, nothing could keep it
+        parent.kill()
+        parent.wait()
+        _, alive = psutil.wait_procs(workers, timeout=20)
+        assert not alive
+    finally:
+        parent.kill()
+
+
+def wait_for(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return value
+
+
+def test_a_published_table_is_copied(tmp_path, monkeypatch):
+    def made(name, table, folder, workers, smoke):
+        folder.mkdir()
+        for file in (f"{name}.md", f"{name}-curves.png", f"{name}-differences.png"):
+            (folder / file).write_text(file)
+        return ""
+
+    monkeypatch.setattr("benchmarks.learning.__main__.make_table", made)
+    main(["half", "--out", str(tmp_path / "out"), "--publish", str(tmp_path / "docs")])
+    assert {file.name: file.read_text() for file in (tmp_path / "docs").iterdir()} == {
+        file: file for file in ("half.md", "half-curves.png", "half-differences.png")
+    }

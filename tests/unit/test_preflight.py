@@ -182,3 +182,11 @@ def test_describe_shows_the_arithmetic(tmp_path):
 def test_written_configuration(tmp_path):
     preflight.write_config(tmp_path / "a" / "run", "x: 1\n")
     assert (tmp_path / "a" / "run" / "config.yaml").read_text() == "x: 1\n"
+
+
+def test_revisits_are_described_only_where_there_are_any(tmp_path):
+    changes = {"coba.revisit.share": 0.25, "coba.revisit.cooldown": 3}
+    assert "prompts         25% of a step met before, but not in the last 3 step(s)" in preflight.describe(
+        base_config(changes), tmp_path, "cpu"
+    )
+    assert "met before" not in preflight.describe(base_config({}), tmp_path, "cpu")
