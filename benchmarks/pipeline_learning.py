@@ -39,7 +39,7 @@ RULES: dict[str, dict[str, object]] = {
 METRIC = "eval_graded_arithmetic_pass1"
 
 
-def train(rule: str, seed: int, folder: Path, more: Sequence[str]) -> Path:
+def train(rule: str, seed: int, folder: Path) -> Path:
     """Run the job if ``folder`` does not have it yet; returns the run's folder."""
     run_dir, data = folder / f"{rule.replace(', ', '-')}-seed{seed}", folder / f"data-seed{seed}"
     if (run_dir / "finished").exists():
@@ -58,7 +58,7 @@ def train(rule: str, seed: int, folder: Path, more: Sequence[str]) -> Path:
     }
     arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
     environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
-    command = [sys.executable, "-m", "coba_openrlhf.train_grpo", *arguments, *more]
+    command = [sys.executable, "-m", "coba_openrlhf.train_grpo", *arguments]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     shutil.rmtree(run_dir / "model", ignore_errors=True)
     (run_dir / "finished").touch()
@@ -116,13 +116,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5, help="seeds per rule, >= 2 (default: 5)")
     parser.add_argument("--out", type=Path, default=ROOT / "runs/pipeline_learning", help="runs, kept and used again")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results.md")
-    arguments, more = parser.parse_known_args(argv)
+    arguments = parser.parse_args(argv)
     if arguments.seeds < 2:
         parser.error(f"--seeds must be >= 2 for an interval, got {arguments.seeds}")
     outcomes: dict[str, list[dict[str, float]]] = {rule: [] for rule in RULES}
     for seed in range(arguments.seeds):
         for rule in RULES:
-            outcomes[rule].append(outcome(train(rule, seed, arguments.out.resolve(), more)))
+            outcomes[rule].append(outcome(train(rule, seed, arguments.out.resolve())))
     text = table(outcomes)
     print(text)
     if arguments.write:

@@ -88,10 +88,10 @@ class PromptRevisits:
             ``count`` ids, none of them in ``regular_ids``.
         """
         regular = check_prompt_ids(regular_ids)
-        taken = set(regular)
-        drawable = [prompt_id for prompt_id in self._drawable(allocator) if prompt_id not in taken]
         drawn: list[PromptId] = []
         if count:
+            taken = set(regular)
+            drawable = [prompt_id for prompt_id in self._drawable(allocator) if prompt_id not in taken]
             assert count <= len(drawable), (count, len(drawable))
             signal_K = expected_signal(allocator.estimate(drawable), max(round(group_size), 2))
             # The largest of log weight + Gumbel noise are a draw without replacement by weight.

@@ -4,6 +4,7 @@ import math
 import re
 
 from .allocation import option_names, to_allocation_config, to_revisits
+from .coba_options import RevisitOptions
 from .error import ConfigError, require
 from .input_rules import check_inputs
 from .run_config import RunConfig, flatten
@@ -172,6 +173,12 @@ def _check_budgets(config: RunConfig) -> None:
         to_revisits(config.coba, config.train.seed)
     except ValueError as error:
         raise ConfigError(str(error).replace("revisit ", "coba.revisit.", 1)) from error
+    share, size = config.coba.revisit.share, config.rollout.batch_size
+    require(
+        share == 0 or (size > 1 and round(share * size) >= 1),
+        f"coba.revisit.share must be 0 or at least one of rollout.batch_size prompts, which are 2 or more, got {share} "
+        f"of {size}",
+    )
     n, prompts = config.rollout.n_samples_per_prompt, config.rollout.batch_size
     require(n >= 2, f"rollout.n_samples_per_prompt must be >= 2: a group of one has no advantage, got {n}")
     low, high, total = allocation.smallest_budget, config.coba.budget.max, prompts * n
@@ -185,6 +192,25 @@ def _check_budgets(config: RunConfig) -> None:
         prompts * high >= total,
         "coba.budget.max * rollout.batch_size must be >= rollout.batch_size * rollout.n_samples_per_prompt, "
         f"got {high} * {prompts} = {high * prompts} < {prompts} * {n} = {total}",
+    )
+
+
+def require_room_for_revisits(num_prompts: int, batch_size: int, options: RevisitOptions) -> None:
+    """Revisits would never begin in a data set that the last steps contain.
+
+    Args:
+        num_prompts: Training prompts, overlong ones left out.
+        batch_size: ``rollout.batch_size``.
+        options: ``coba.revisit``; anything with ``share`` and ``cooldown``.
+
+    Raises:
+        ConfigError: The data set has fewer prompts than the cooldown and one more step.
+    """
+    needed = (options.cooldown + 1) * batch_size
+    require(
+        options.share == 0 or num_prompts >= needed,
+        "coba.revisit.share needs at least (coba.revisit.cooldown + 1) * rollout.batch_size training prompts, "
+        f"got {num_prompts} and ({options.cooldown} + 1) * {batch_size} = {needed}",
     )
 
 

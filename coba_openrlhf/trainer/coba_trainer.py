@@ -25,6 +25,7 @@ from openrlhf.trainer.ppo_trainer import BasePPOTrainer
 from openrlhf.utils.utils import get_tokenizer
 
 from coba_openrlhf.allocation import AllocationConfig, DataChange
+from coba_openrlhf.config.rules import require_room_for_revisits
 from coba_openrlhf.data.prompt_dataset import load_prompts
 from coba_openrlhf.data.prompt_stream import PromptBatch, PromptStream
 from coba_openrlhf.rewards.verifier_choice import require_known_sources
@@ -99,6 +100,7 @@ class CobaTrainer(BasePPOTrainer):
         sources = set(dataset.datasources)
         self._prompt_ids = dataset.prompt_ids
         self._data_sets = [("training prompts", len(dataset), dataset.num_overlong)]
+        require_room_for_revisits(len(dataset), args.rollout.batch_size, args.coba.revisit)
         self._stream = PromptStream(dataset, args.rollout.batch_size, args.train.num_episodes, args.train.seed)
         self._generator = BudgetedSamplesGenerator(strategy, tokenizer, vllm_engines)
         self._generate_kwargs = {

@@ -7,12 +7,14 @@ import pytest
 
 from coba_openrlhf.allocation import AllocationConfig
 from coba_openrlhf.config import ConfigError, RunConfig, check, flatten
+from coba_openrlhf.config.coba_options import RevisitOptions
 from coba_openrlhf.config.rules import (
     _AT_LEAST_ONE,
     _NOT_NEGATIVE,
     _POSITIVE,
     data_parallel_size,
     name_options,
+    require_room_for_revisits,
     rollouts_per_step,
 )
 from coba_openrlhf.trainer.evaluator import Evaluator
@@ -111,6 +113,7 @@ REFUSED = [
     ({"coba.pass_rate.decay": 0.0}, ["coba.pass_rate.decay must be", "0.0"]),
     ({"coba.revisit.share": 1.0}, ["coba.revisit.share must be", "1.0"]),
     ({"coba.revisit.share": math.nan}, ["coba.revisit.share must be", "nan"]),
+    ({"coba.revisit.share": 0.0004}, ["coba.revisit.share must be 0 or at least one", "0.0004 of 1024"]),
     ({"coba.revisit.cooldown": -1}, ["coba.revisit.cooldown must be", "-1"]),
     ({"coba.revisit.sharpness": 101.0}, ["coba.revisit.sharpness must be", "101.0"]),
     ({"coba.pass_rate.optimism": -1.0}, ["coba.pass_rate.optimism must be", "-1.0"]),
@@ -223,3 +226,10 @@ def test_ranks_and_rollouts():
     config = base_config({"actor.num_nodes": 2, "actor.num_gpus_per_node": 8, "ds.ring_attn_size": 4})
     assert data_parallel_size(config) == 4
     assert rollouts_per_step(config) == 1024 * 8
+
+
+def test_revisits_need_a_data_set_that_is_larger_than_the_cooldown():
+    require_room_for_revisits(12, 4, RevisitOptions(share=0.5, cooldown=2))
+    require_room_for_revisits(1, 4, RevisitOptions(share=0, cooldown=2))
+    with pytest.raises(ConfigError, match=r"training prompts, got 11 and \(2 \+ 1\) \* 4 = 12"):
+        require_room_for_revisits(11, 4, RevisitOptions(share=0.5, cooldown=2))
