@@ -14,10 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from .cells import Cell, run_cells
-from .figures import plot_curves, plot_forest
-from .report import choose_learning_rates, read_outcome, render, render_learning_rates, render_summary
+from .figures import plot_curves, plot_forest, plot_solved
+from .report import (
+    choose_learning_rates,
+    read_outcome,
+    render,
+    render_learning_rates,
+    render_rollouts_needed,
+    render_summary,
+)
 from .tables import LEARNING_RATES, SEEDS, TABLES, TUNING_SEEDS, Table
 
+PICTURES = ("curves", "solved", "differences")
 SMOKE_STEPS = 3
 SMOKE_SEEDS = 2
 
@@ -37,12 +45,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(make_table(name, TABLES[name], arguments.out, arguments.workers, arguments.smoke))
         if arguments.publish:
             arguments.publish.mkdir(parents=True, exist_ok=True)
-            for file in (f"{name}.md", f"{name}-curves.png", f"{name}-differences.png"):
+            for file in (f"{name}.md", *(f"{name}-{picture}.png" for picture in PICTURES)):
                 shutil.copy(arguments.out / file, arguments.publish / file)
 
 
 def make_table(name: str, table: Table, folder: Path, workers: int, smoke: bool = False) -> str:
-    """Train what is missing, write ``<name>.md`` and two pictures to ``folder``, and return the Markdown."""
+    """Train what is missing, write ``<name>.md`` and its pictures to ``folder``, and return the Markdown."""
     tuning, seeds = TUNING_SEEDS, SEEDS
     if smoke:
         regimes = tuple(replace(regime, steps=SMOKE_STEPS, warm_up_steps=SMOKE_STEPS) for regime in table.regimes)
@@ -61,6 +69,8 @@ def make_table(name: str, table: Table, folder: Path, workers: int, smoke: bool 
         f"{len(seeds)} seeds, learning rates chosen on {len(tuning)} others. Final accuracy minus uniform's, with 95 % "
         f"interval over seeds; bold: p < 0.05 after Holm. Made by `python -m benchmarks.learning {name}`.",
         render_summary(outcomes),
+        "## Rollouts until uniform's final accuracy is reached, as a share of uniform's",
+        render_rollouts_needed(outcomes),
     ]
     for regime in table.regimes:
         parts += [f"## {regime.name}", render(regime, outcomes[regime.name])]
@@ -70,6 +80,7 @@ def make_table(name: str, table: Table, folder: Path, workers: int, smoke: bool 
     text = "\n\n".join(parts) + "\n"
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
     plot_curves(outcomes, table.drawn, folder / f"{name}-curves.png")
+    plot_solved(outcomes, table.drawn, folder / f"{name}-solved.png")
     plot_forest(outcomes, folder / f"{name}-differences.png")
     return text
 

@@ -1,10 +1,11 @@
 """Learning curves with bands over seeds, and all differences of a table with their intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+from numpy.typing import NDArray
 
 from coba_openrlhf.evaluation.intervals import t_mean
 
@@ -20,24 +21,42 @@ COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#5
 
 def plot_curves(table: dict[str, Sequence[Outcome]], rules: Sequence[str], path: Path) -> None:
     """One panel per regime: mean accuracy over rollouts, the band is the 95 % interval of the mean over seeds."""
+    _plot(table, rules, path, "exact accuracy", lambda outcome: outcome.accuracy_SE)
+
+
+def plot_solved(table: dict[str, Sequence[Outcome]], rules: Sequence[str], path: Path) -> None:
+    """The same for test prompts that the base model had solved: what falls here is forgotten."""
+    _plot(table, rules, path, "accuracy on solved prompts", lambda outcome: outcome.solved_SE)
+
+
+def _plot(
+    table: dict[str, Sequence[Outcome]],
+    rules: Sequence[str],
+    path: Path,
+    label: str,
+    values: Callable[[Outcome], NDArray[np.float64]],
+) -> None:
     height = -(-len(table) // COLUMNS)
     figure, panels = plt.subplots(height, COLUMNS, figsize=(12, 3.4 * height), layout="constrained", squeeze=False)
     for ax in panels.flat[len(table) :]:
         ax.axis("off")
     for ax, (name, outcomes) in zip(panels.flat, table.items(), strict=False):
         for outcome in outcomes:
-            if outcome.cell.rule.name not in rules:
+            value_SE = values(outcome)
+            value_SE = value_SE[np.isfinite(value_SE).all(axis=1)]
+            if outcome.cell.rule.name not in rules or not len(value_SE):
                 continue
             colour = COLOURS[rules.index(outcome.cell.rule.name) % len(COLOURS)]
-            bands = [t_mean(value_S) for value_S in outcome.accuracy_SE.T]
+            bands = [t_mean(value_S) for value_S in value_SE.T]
             ax.plot(outcome.rollouts_E, [b.value for b in bands], color=colour, label=outcome.cell.rule.name)
-            if len(outcome.accuracy_SE) > 1:
+            if len(value_SE) > 1:
                 low, high = [b.low for b in bands], [b.high for b in bands]
                 ax.fill_between(outcome.rollouts_E, low, high, color=colour, alpha=0.12, lw=0)
-        ax.set(title=name, xlabel="rollouts", ylabel="exact accuracy")
+        ax.set(title=name, xlabel="rollouts", ylabel=label)
         ax.grid(alpha=0.3)
         ax.spines[["top", "right"]].set_visible(False)
-    panels[0][0].legend(fontsize="x-small", framealpha=0.9)
+    handles, labels = max((ax.get_legend_handles_labels() for ax in panels.flat), key=lambda drawn: len(drawn[0]))
+    panels[0][0].legend(handles, labels, fontsize="x-small", framealpha=0.9)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

@@ -26,12 +26,14 @@ class Outcome:
         cell: What was trained.
         rollouts_E: Rollouts spent at every evaluation.
         accuracy_SE: Exact accuracy of every seed there.
+        solved_SE: Accuracy on the test prompts that the seed's base model had solved; NaN where it had solved none.
         columns: Means over seeds and steps, by name.
     """
 
     cell: Cell
     rollouts_E: NDArray[np.float64]
     accuracy_SE: NDArray[np.float64]
+    solved_SE: NDArray[np.float64]
     columns: dict[str, float]
 
 
@@ -51,7 +53,7 @@ def read_outcome(cell: Cell, folder: Path) -> Outcome:
         "tokens": float(column("tokens")[:, -1].mean()),
         "seconds": float(column("seconds")[:, -1].mean()),
     }
-    return Outcome(cell, column("rollouts")[0], column("accuracy"), columns)
+    return Outcome(cell, column("rollouts")[0], column("accuracy"), solved_SE, columns)
 
 
 def choose_learning_rates(table: Table, seeds: tuple[int, ...], folder: Path) -> dict[tuple[str, str], float]:
@@ -77,9 +79,6 @@ def differences(outcomes: Sequence[Outcome]) -> list[tuple[Interval, float]]:
 
 def render(regime: Regime, outcomes: Sequence[Outcome]) -> str:
     """Markdown of one regime."""
-    base = outcomes[0]
-    target = float(base.accuracy_SE[:, -1].mean())
-    total = float(base.rollouts_E[-1])
     lines = [
         "| rule | lr | accuracy | difference to uniform | p (Holm) | rollouts to uniform's end | accuracy on solved "
         "| prompts with signal | rollouts with signal | largest group | tokens | core s |",
@@ -87,14 +86,13 @@ def render(regime: Regime, outcomes: Sequence[Outcome]) -> str:
     ]
     for outcome, compared in zip(outcomes, [None, *differences(outcomes)], strict=True):
         mean_E = outcome.accuracy_SE.mean(axis=0)
-        needed = reach(outcome.rollouts_E, mean_E, target) / total
         cells: list[Any] = [
             outcome.cell.rule.name,
             f"{outcome.cell.learning_rate:g}",
             f"{mean_E[-1]:.3f}",
             "" if compared is None else _difference(*compared),
             "" if compared is None else f"{compared[1]:.3f}",
-            f"{needed:.2f}" if np.isfinite(needed) else "never",
+            _rollouts_needed(outcome, outcomes[0]),
             f"{outcome.columns['solved']:.3f}",
             f"{outcome.columns['signal_prompts']:.2f}",
             f"{outcome.columns['signal_rollouts']:.2f}",
@@ -123,6 +121,14 @@ def render_summary(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def render_rollouts_needed(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
+    """Markdown of the share of the first rule's rollouts after which a mean curve reaches the first rule's end."""
+    columns = [[_rollouts_needed(outcome, row[0]) for outcome in row] for row in outcomes.values()]
+    rules = [outcome.cell.rule.name for outcome in next(iter(outcomes.values()))]
+    rows = [["rule", *outcomes], ["---"] * (1 + len(outcomes)), *map(list, zip(rules, *columns, strict=True))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def render_learning_rates(table: Table, seeds: tuple[int, ...], folder: Path) -> str:
     """Markdown of the runs that the learning rates were chosen by: mean final accuracy at each rate."""
     rows = [["rule", *(regime.name for regime in table.regimes)], ["---"] * (1 + len(table.regimes))]
@@ -131,6 +137,12 @@ def render_learning_rates(table: Table, seeds: tuple[int, ...], folder: Path) ->
         means = [[read_outcome(cell, folder).accuracy_SE[:, -1].mean() for cell in row] for row in cells]
         rows.append([rule.name, *(" / ".join(f"{mean:.3f}" for mean in row) for row in means)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _rollouts_needed(outcome: Outcome, base: Outcome) -> str:
+    target = float(base.accuracy_SE[:, -1].mean())
+    needed = reach(outcome.rollouts_E, outcome.accuracy_SE.mean(axis=0), target) / float(base.rollouts_E[-1])
+    return f"{needed:.2f}" if np.isfinite(needed) else "never"
 
 
 def _difference(interval: Interval, p: float) -> str:

@@ -16,15 +16,17 @@ import torch
 from benchmarks.learning.__main__ import main, make_table
 from benchmarks.learning.base_models import load_or_warm_up, make_policies, warm_up
 from benchmarks.learning.cells import Cell, run_cells
+from benchmarks.learning.figures import plot_solved
 from benchmarks.learning.grpo import Learner, _distinct, roll_out
 from benchmarks.learning.policies import uniforms
 from benchmarks.learning.prompt_stream import PromptStream
+from benchmarks.learning.report import Outcome, render_rollouts_needed
 from benchmarks.learning.rules import Rule
 from benchmarks.learning.statistics import holm, reach, sign_flip_p
 from benchmarks.learning.tables import LEARNING_RATES, SEEDS, TABLES, TUNING_SEEDS
 from benchmarks.learning.tasks import TASKS
 from benchmarks.learning.tasks.task import END, PAD, VOCABULARY
-from benchmarks.learning.training import Regime, train
+from benchmarks.learning.training import SHARES, Regime, train
 from coba_openrlhf.allocation import AllocationConfig, Allocator
 
 
@@ -187,10 +189,10 @@ def test_every_table_runs_small(name, tmp_path):
     table = replace(TABLES[name], regimes=tuple(TABLES[name].regimes[index] for index in SMOKE[name]))
     count = len(table.regimes)
     text = make_table(name, table, tmp_path, 2, smoke=True)
-    assert text.count("\n| uniform |") == count + 1 and all(f"\n| {rule.name} |" in text for rule in table.rules)
+    assert text.count("\n| uniform |") == count + 2 and all(f"\n| {rule.name} |" in text for rule in table.rules)
     assert "\n| uniform: accuracy |" in text
     assert {path.name for path in tmp_path.glob(f"{name}*")} == {
-        f"{name}.md", f"{name}-curves.png", f"{name}-differences.png",
+        f"{name}.md", f"{name}-curves.png", f"{name}-solved.png", f"{name}-differences.png",
     }  # fmt: skip
     assert len(list((tmp_path / "cells").iterdir())) == count * len(table.rules) * (len(LEARNING_RATES) + 1)
 
@@ -260,12 +262,45 @@ def wait_for(condition, seconds=30):
 def test_a_published_table_is_copied(tmp_path, monkeypatch):
     def made(name, table, folder, workers, smoke):
         folder.mkdir()
-        for file in (f"{name}.md", f"{name}-curves.png", f"{name}-differences.png"):
+        for file in (f"{name}.md", f"{name}-curves.png", f"{name}-solved.png", f"{name}-differences.png"):
             (folder / file).write_text(file)
         return ""
 
     monkeypatch.setattr("benchmarks.learning.__main__.make_table", made)
     main(["half", "--out", str(tmp_path / "out"), "--publish", str(tmp_path / "docs")])
     assert {file.name: file.read_text() for file in (tmp_path / "docs").iterdir()} == {
-        file: file for file in ("half.md", "half-curves.png", "half-differences.png")
+        file: file for file in ("half.md", "half-curves.png", "half-solved.png", "half-differences.png")
     }
+
+
+def outcome(name, curves, solved):
+    cell = Cell(Regime("mode", "mode", 4, 10), Rule(name), 1e-3, tuple(range(len(curves))))
+    columns = dict.fromkeys((*SHARES, "solved", "tokens", "seconds"), 0.0)
+    return Outcome(cell, np.array([0.0, 50.0, 100.0]), np.array(curves), np.array(solved), columns)
+
+
+def test_a_table_says_when_uniforms_end_was_reached():
+    solved = [[1.0] * 3] * 2
+    rows = [
+        outcome("uniform", [[0.0, 0.2, 0.3], [0.0, 0.2, 0.5]], solved),
+        outcome("twice", [[0.0, 0.4, 0.5], [0.0, 0.4, 0.5]], solved),
+        outcome("behind", [[0.0, 0.1, 0.2], [0.0, 0.1, 0.2]], solved),
+    ]
+    lines = render_rollouts_needed({"mode": rows}).splitlines()
+    assert lines[0] == "| rule | mode |" and lines[2:] == [
+        "| uniform | 1.00 |",
+        "| twice | 0.50 |",
+        "| behind | never |",
+    ]
+
+
+def test_what_is_forgotten_is_drawn_over_the_seeds_that_had_solved_something(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("matplotlib.axes.Axes.plot", lambda ax, x, y, **_: drawn.append(list(y)))
+    curves = [[0.0, 0.2, 0.3]] * 3
+    rows = [
+        outcome("uniform", curves, [[0.9, 0.8, 0.5], [np.nan] * 3, [0.9, 0.6, 0.5]]),
+        outcome("never", curves, [[np.nan] * 3] * 3),
+    ]
+    plot_solved({"mode": rows}, ["uniform", "never"], tmp_path / "solved.png")
+    assert drawn == [pytest.approx([0.9, 0.7, 0.5])] and (tmp_path / "solved.png").exists()
