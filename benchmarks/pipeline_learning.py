@@ -53,6 +53,7 @@ def train(rule: str, seed: int, folder: Path) -> Path:
         "eval.dataset": data / "eval.jsonl",
         "train.seed": seed,
         "coba.run_dir": run_dir,
+        "coba.fallback_steps": 0,  # else a rule whose estimates are put aside would be compared as uniform
         **RULES[rule],
     }
     arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
