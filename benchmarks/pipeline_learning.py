@@ -52,6 +52,7 @@ def train(rule: str, seed: int, folder: Path) -> Path:
         "data.prompt_dataset": data / "train.jsonl",
         "eval.dataset": data / "eval.jsonl",
         "train.seed": seed,
+        "eval.steps": 12,
         "coba.run_dir": run_dir,
         "coba.fallback_steps": 0,  # else a rule whose estimates are put aside would be compared as uniform
         **RULES[rule],
@@ -66,14 +67,15 @@ def train(rule: str, seed: int, folder: Path) -> Path:
 
 
 def outcome(run_dir: Path) -> dict[str, float]:
-    """Accuracy before and after, and what the run spent."""
+    """Accuracy before, halfway and after, and what the run spent."""
     rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    held_out = [row[METRIC] for row in rows if METRIC in row]
+    held_out = {row["step"]: row[METRIC] for row in rows if METRIC in row}
     steps = [row for row in rows if "timing/step_total" in row]
     seconds = ("generation", "make_experience", "ppo_train", "broadcast")
     return {
         "before": held_out[0],
-        "after": held_out[-1],
+        "halfway": held_out[max(held_out) // 2],
+        "after": held_out[max(held_out)],
         "rollouts": steps[-1]["ledger/rollouts"],
         "tokens": steps[-1]["ledger/generated_tokens"],
         "trained": steps[-1]["ledger/trained_tokens"] / steps[-1]["ledger/generated_tokens"],
@@ -82,30 +84,47 @@ def outcome(run_dir: Path) -> dict[str, float]:
     }
 
 
+def differences(outcomes: dict[str, list[dict[str, float]]], name: str) -> dict[str, str]:
+    """Each rule's mean of an outcome and, against the first rule, the paired difference with interval and p-value."""
+    value = {rule: np.array([run[name] for run in runs]) for rule, runs in outcomes.items()}
+    base, *others = outcomes
+    adjusted = holm([sign_flip_p(value[rule] - value[base]) for rule in others])
+    cells = {base: f"{value[base].mean():.3f} | "}
+    for rule, p in zip(others, adjusted, strict=True):
+        interval = t_mean(value[rule] - value[base])
+        difference = f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}], p {p:.2f}"
+        cells[rule] = f"{value[rule].mean():.3f} | {difference}"
+    return cells
+
+
 def table(outcomes: dict[str, list[dict[str, float]]]) -> str:
     """Markdown of the comparison; ``outcomes`` has one entry per seed."""
-    after = {rule: np.array([run["after"] for run in runs]) for rule, runs in outcomes.items()}
-    base, *others = outcomes
-    adjusted = dict(zip(others, holm([sign_flip_p(after[rule] - after[base]) for rule in others]), strict=True))
+    base = next(iter(outcomes))
+    num_seeds = len(outcomes[base])
+    halfway, after = differences(outcomes, "halfway"), differences(outcomes, "after")
     lines = [
         f"Quickstart task through the pipeline (1 engine, 2 ZeRO-3 ranks, {cpu_name()}, {os.cpu_count()} cores); "
-        f"held-out accuracy of {len(after[base])} seeds, each with a base model of its own. Differences are paired "
-        "over seeds, Student's 95 % interval; p-values are exact sign-flip tests after Holm, of which so many seeds "
-        f"cannot give one below {2.0 ** (1 - len(after[base])):.3g}.",
+        f"held-out accuracy, {num_seeds} seeds, each with a base model of its own. Differences are paired over seeds, with "
+        "Student's 95 % interval; p-values are exact sign-flip tests after Holm, of which this number of seeds cannot "
+        f"give one below {2.0 ** (1 - num_seeds):.3g}.",
         "",
-        "| rule | accuracy | by seed | difference to uniform | p (Holm) | prompts with signal | rollouts | tokens "
-        "| of them trained | seconds |",
-        "|---|---:|---|---|---:|---:|---:|---:|---:|---:|",
+        "| rule | before | halfway | difference to uniform | after | difference to uniform | after, by seed |",
+        "|---|---:|---:|---|---:|---|---|",
+    ]
+    for rule, runs in outcomes.items():
+        before = np.mean([run["before"] for run in runs])
+        by_seed = " ".join(f"{run['after']:.3f}" for run in runs)
+        lines.append(f"| {rule} | {before:.3f} | {halfway[rule]} | {after[rule]} | {by_seed} |")
+    lines += [
+        "",
+        "| rule | prompts with signal | rollouts | tokens | of them trained | seconds |",
+        "|---|" + "---:|" * 5,
     ]
     for rule, runs in outcomes.items():
         mean = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
-        interval = t_mean(after[rule] - after[base])
-        difference = f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
         lines.append(
-            f"| {rule} | {mean['before']:.3f} -> {mean['after']:.3f} | {' '.join(f'{x:.3f}' for x in after[rule])} "
-            f"| {'' if rule == base else difference} | {'' if rule == base else f'{adjusted[rule]:.3f}'} "
-            f"| {mean['signal']:.2f} | {mean['rollouts']:,.0f} | {mean['tokens']:,.0f} | {mean['trained']:.2f} "
-            f"| {mean['seconds']:.0f} |"
+            f"| {rule} | {mean['signal']:.2f} | {mean['rollouts']:,.0f} | {mean['tokens']:,.0f} "
+            f"| {mean['trained']:.2f} | {mean['seconds']:.0f} |"
         )
     return "\n".join(lines)
 

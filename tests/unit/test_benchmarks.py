@@ -74,20 +74,25 @@ def test_a_run_of_the_pipeline_is_read_from_its_log(tmp_path):
             "ledger/generated_tokens": 80,
             "ledger/trained_tokens": 20,
         },
+        {"step": 1, pipeline_learning.METRIC: 0.6},
         {"step": 2, pipeline_learning.METRIC: 0.7},
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert pipeline_learning.outcome(tmp_path) == {
-        "before": 0.4, "after": 0.7, "rollouts": 8, "tokens": 80, "trained": 0.25, "signal": 0.5, "seconds": 4.0,
+        "before": 0.4, "halfway": 0.6, "after": 0.7,
+        "rollouts": 8, "tokens": 80, "trained": 0.25, "signal": 0.5, "seconds": 4.0,
     }  # fmt: skip
 
 
 def test_rules_of_the_pipeline_are_compared_seed_by_seed():
     def runs(*after):
         rest = {"rollouts": 8.0, "tokens": 80.0, "trained": 0.25, "signal": 0.5, "seconds": 4.0}
-        return [{"before": 0.4, "after": value, **rest} for value in after]
+        return [{"before": 0.4, "halfway": value / 2, "after": value, **rest} for value in after]
 
-    text = pipeline_learning.table({"uniform": runs(0.1, 0.5, 0.9), "better": runs(0.2, 0.6, 1.0)})
-    uniform, better = text.splitlines()[-2:]
-    assert "0.400 -> 0.500 | 0.100 0.500 0.900 |  |  |" in uniform
-    assert "+0.100 [+0.100, +0.100] | 0.250 | 0.50 | 8 | 80 | 0.25 | 4 |" in better
+    lines = pipeline_learning.table({"uniform": runs(0.1, 0.5, 0.9), "better": runs(0.2, 0.6, 1.0)}).splitlines()
+    assert lines[4:6] == [
+        "| uniform | 0.400 | 0.250 |  | 0.500 |  | 0.100 0.500 0.900 |",
+        "| better | 0.400 | 0.300 | +0.050 [+0.050, +0.050], p 0.25 | 0.600 | +0.100 [+0.100, +0.100], p 0.25 "
+        "| 0.200 0.600 1.000 |",
+    ]
+    assert lines[-1] == "| better | 0.50 | 8 | 80 | 0.25 | 4 |"
