@@ -104,9 +104,9 @@ def table(outcomes: dict[str, list[dict[str, float]]]) -> str:
     halfway, after = differences(outcomes, "halfway"), differences(outcomes, "after")
     lines = [
         f"Quickstart task through the pipeline (1 engine, 2 ZeRO-3 ranks, {cpu_name()}, {os.cpu_count()} cores); "
-        f"held-out accuracy, {num_seeds} seeds, each with a base model of its own. Differences are paired over seeds, with "
-        "Student's 95 % interval; p-values are exact sign-flip tests after Holm, of which this number of seeds cannot "
-        f"give one below {2.0 ** (1 - num_seeds):.3g}.",
+        f"held-out accuracy, {num_seeds} seeds, each with a base model of its own. Differences are paired over seeds, "
+        "with Student's 95 % interval; p-values are exact sign-flip tests after Holm, of which this number of seeds "
+        f"cannot give one below {2.0 ** (1 - num_seeds):.3g}.",
         "",
         "| rule | before | halfway | difference to uniform | after | difference to uniform | after, by seed |",
         "|---|---:|---:|---|---:|---|---|",

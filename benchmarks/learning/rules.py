@@ -5,6 +5,9 @@ from typing import Any
 
 from coba_openrlhf.allocation import AllocationConfig
 
+# What a rule is when it says nothing: CoBA as published, whatever the library's defaults are.
+PUBLISHED = {"strategy": "coba", "pass_rate_source": "window"}
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -12,7 +15,7 @@ class Rule:
 
     Attributes:
         name: As in the tables.
-        settings: Of ``AllocationConfig``.
+        settings: Of ``AllocationConfig``, where they differ from ``PUBLISHED``.
         weighting: ``rollout`` or ``prompt``: what counts the same in the loss.
         revisit: Arguments of ``PromptRevisits``; None for the prompts in the order of the data.
         min_share: budget_min as a share of the step's mean budget, at least 2.
@@ -33,5 +36,11 @@ class Rule:
         largest = 128 if self.max_share is None else round(self.max_share * group_size)
         smallest = max(2, round(self.min_share * group_size))
         return AllocationConfig(
-            **{"budget_min": smallest, "budget_max": max(largest, smallest), "fallback_steps": 0, **self.settings}
+            **{
+                **PUBLISHED,
+                "budget_min": smallest,
+                "budget_max": max(largest, smallest),
+                "fallback_steps": 0,
+                **self.settings,
+            }
         )

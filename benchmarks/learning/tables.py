@@ -16,6 +16,7 @@ REMEMBERED = {"pass_rate_source": "posterior", "pass_rate_decay": 0.98}
 COBA = Rule("coba")
 COBA_BY_PROMPT = Rule("coba, prompt weights", weighting="prompt")
 MIXEDHARD_BY_PROMPT = Rule("mixedhard, prompt weights", MIXEDHARD, weighting="prompt")
+POSTERIOR_MIXEDHARD = Rule("mixedhard", MIXEDHARD)
 REVISIT = Rule("revisit", {"strategy": "uniform", **REMEMBERED}, revisit={})
 PROBED = {**MIXEDHARD, "pass_rate_source": "probe"}
 PROBE = Rule("mixedhard, probe", PROBED)
@@ -46,8 +47,22 @@ VARIANTS = (
     Rule("static", {"strategy": "static"}),
     Rule("linear_decay", {"strategy": "linear_decay"}),
     Rule("explore_then_exploit", {"strategy": "explore_then_exploit"}),
-    Rule("mixedhard", MIXEDHARD),
+    POSTERIOR_MIXEDHARD,
     Rule("even revisit", {"strategy": "uniform", **REMEMBERED}, revisit={"sharpness": 0}),
+)
+# At 16 rollouts without rules that gained nothing at both 4 and 8, for the same three hours.
+LARGE_GROUPS = (
+    UNIFORM,
+    COBA,
+    COBA_BY_PROMPT,
+    Rule("coba_released", {"strategy": "coba_released"}),
+    Rule("reinforce_ada", {"strategy": "reinforce_ada"}),
+    Rule("hora", {"strategy": "hora"}),
+    Rule("mixed", {"strategy": "mixed", **POSTERIOR}),
+    POSTERIOR_MIXEDHARD,
+    PROBE,
+    REVISIT,
+    REVISIT_AND_PROBE,
 )
 CURVES = {rule.name for rule in (UNIFORM, COBA, COBA_BY_PROMPT, MIXEDHARD_BY_PROMPT, PROBE, REVISIT)} | {
     "knapsack",
@@ -117,7 +132,7 @@ LARGE_BATCHES = tuple(
 TABLES = {
     "n4": Table("Budget rules, 4 rollouts per prompt", regimes(4, 200), RULES + VARIANTS),
     "n8": Table("Budget rules, 8 rollouts per prompt", regimes(8, 120), RULES),
-    "n16": Table("Budget rules, 16 rollouts per prompt", regimes(16, 80), RULES),
+    "n16": Table("Budget rules, 16 rollouts per prompt", regimes(16, 80), LARGE_GROUPS),
     "half": Table("Half the rollouts against uniform with 8", regimes(8, 120), HALF),
     "causes": Table(
         "What makes coba lose or win, 8 rollouts per prompt",
@@ -127,7 +142,7 @@ TABLES = {
     "batches": Table(
         "Small and large batches, 16 rollouts per prompt",
         LARGE_BATCHES,
-        (UNIFORM, COBA, COBA_BY_PROMPT, PROBE, REVISIT),
+        (UNIFORM, COBA, COBA_BY_PROMPT, POSTERIOR_MIXEDHARD, PROBE, REVISIT),
     ),
 }
 
